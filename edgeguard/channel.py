@@ -1,0 +1,124 @@
+"""Bounded messages between edgeguard's processes: JSON over SOCK_SEQPACKET, never blocking, never pickle.
+
+A message is one JSON object with a ``type``; it arrives whole or not at all. Numbers with a fraction are read as
+``Decimal``: a value of up to 15 digits, such as 0.3, survives the trip exactly. A full peer loses the newest message
+and ``send`` says so; whoever sends decides whether that matters. A dead peer makes ``closed`` true, it is no error.
+Knows nothing of what the messages mean.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from edgeguard.errors import EdgeguardError
+
+MESSAGE_LIMIT_BYTES = 128 * 1024
+"""Below Linux's default socket buffer (212,992 bytes): a packet above the buffer cannot be sent at all."""
+
+DRAIN_LIMIT = 32
+"""How many messages one call takes at most, so that a talkative peer cannot hold the tick."""
+
+Message = dict[str, Any]
+
+
+class MessageTooLargeError(EdgeguardError):
+    """A message of more than ``MESSAGE_LIMIT_BYTES``; a defect of the sender or an attack."""
+
+
+def encode(message: Mapping[str, object]) -> bytes:
+    """One message as bytes; ``Decimal`` becomes a JSON number."""
+    packet = json.dumps(message, separators=(",", ":"), default=_number).encode()
+    if len(packet) > MESSAGE_LIMIT_BYTES:
+        raise MessageTooLargeError(f"a message of {len(packet)} bytes; at most {MESSAGE_LIMIT_BYTES} are sent")
+    return packet
+
+
+def decode(packet: bytes) -> Message | None:
+    """The message in ``packet``, or ``None`` when it is not one: garbage is dropped, not fatal."""
+    try:
+        message = json.loads(packet, parse_float=Decimal)
+    except (ValueError, RecursionError):
+        return None
+    return message if isinstance(message, dict) and isinstance(message.get("type"), str) else None
+
+
+def _number(value: object) -> float:
+    if isinstance(value, Decimal):
+        return float(value)
+    raise TypeError(f"a message cannot carry {type(value).__name__}")
+
+
+class Channel:
+    """One end of a non-blocking message socket. ``closed`` turns true once the peer is gone."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        self._socket = sock
+        self.closed = False
+
+    @classmethod
+    def pair(cls) -> tuple[Channel, socket.socket]:
+        """Our end, and the peer's socket to hand to another process (its ``fileno`` through ``pass_fds``)."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        return cls(ours), theirs
+
+    @classmethod
+    def from_fd(cls, fd: int) -> Channel:
+        """The end that a parent process left open at ``fd``."""
+        return cls(socket.socket(fileno=fd))
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def send(self, message: Mapping[str, object], *, fds: Sequence[int] = ()) -> bool:
+        """Send now or not at all; ``False`` when the peer is full or gone."""
+        packet = encode(message)
+        try:
+            if fds:
+                socket.send_fds(self._socket, [packet], list(fds))
+            else:
+                self._socket.send(packet)
+        except (BlockingIOError, InterruptedError):
+            return False
+        except OSError:
+            self.closed = True
+            return False
+        return True
+
+    def receive(self) -> list[Message]:
+        """What has arrived, oldest first, at most ``DRAIN_LIMIT`` messages."""
+        return [message for message, _ in self._drain(max_fds=0)]
+
+    def receive_with_fds(self) -> list[tuple[Message, list[int]]]:
+        """Like ``receive``, with the descriptors that came along (at most four a message)."""
+        return self._drain(max_fds=4)
+
+    def _drain(self, *, max_fds: int) -> list[tuple[Message, list[int]]]:
+        arrived: list[tuple[Message, list[int]]] = []
+        for _ in range(DRAIN_LIMIT):
+            fds: list[int] = []
+            try:
+                if max_fds:
+                    packet, fds, _, _ = socket.recv_fds(self._socket, MESSAGE_LIMIT_BYTES, max_fds)
+                else:
+                    packet = self._socket.recv(MESSAGE_LIMIT_BYTES)
+            except (BlockingIOError, InterruptedError):
+                break
+            except OSError:
+                self.closed = True
+                break
+            if not packet:  # SEQPACKET: zero bytes mean that the peer has closed; we never send empty packets
+                self.closed = True
+                break
+            message = decode(packet)
+            if message is not None:
+                arrived.append((message, list(fds)))
+        return arrived
+
+    def close(self) -> None:
+        self._socket.close()
+        self.closed = True

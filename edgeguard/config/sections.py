@@ -1,0 +1,172 @@
+"""The sections of the configuration, as data. Nanoseconds and SI units inside; the file's units are in its keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from edgeguard.config.condition import Condition
+from edgeguard.types import Action, Grade, Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """``[timing]``. ``reserve_ns`` is ``None`` when it is to be measured at the start."""
+
+    tick_ns: int
+    period_ns: int
+    deadline_ns: int
+    life_ns: int
+    max_age_ns: int
+    observation_timeout_ns: int
+    reserve_ns: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """``[model]``: a recipe's name or a folder; ``threads`` 0 means every core the process may use."""
+
+    folder: str
+    provider: str
+    threads: int
+    provider_options: Mapping[str, str]
+    session_options: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """One few-shot pair of ``[[prompt.example]]``."""
+
+    observation: Mapping[str, Value]
+    answer: Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """``[prompt]``: ``user`` is a template with ``{field}`` places; everything else is the fixed prefix."""
+
+    system: str
+    user: str
+    examples: tuple[Example, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldSpec:
+    """``[[field]]``: one field of the observation. Times are monotonic ages."""
+
+    name: str
+    kind: str  # "text", "number" or "flag"
+    low: float | None
+    high: float | None
+    decimals: int
+    max_chars: int
+    max_age_ns: int | None
+    stop_words: tuple[str, ...]  # said by the operator, they stop the robot before the model sees them
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AxisSource:
+    """Where an axis gets its value: a numeric field of the answer, or a table from an enum's values."""
+
+    field: str
+    values: Mapping[str, float] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """``[[axis]]``: one thing the plant can do. Rates are per second of ``unit``, jerk per second squared."""
+
+    name: str
+    unit: str
+    source: AxisSource
+    low: float
+    high: float
+    rate_up: float
+    rate_down: float
+    safe: float | None  # None: hold where it is
+    measured: str | None
+    clamp: bool
+    clearance: float | None  # how far it may travel after the last command that could move it
+    decel: Mapping[Grade, float]
+    jerk: Mapping[Grade, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """``[[rule]]``: first match wins. ``axes`` is the motion it proposes; ``None`` is a stop."""
+
+    name: str
+    when: Condition | None  # None: always
+    grade: Grade
+    axes: Mapping[str, float] | None
+    always: bool  # checked while the model decides too; else only when the guard has to act
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interlock:
+    """``[[interlock]]``: while the condition holds or is unknown, the axis may not leave its safe side."""
+
+    name: str
+    when: Condition
+    axis: str
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guarding:
+    """``[guard]``: how misses add up, when the guard re-arms, what each grade asks of the plant."""
+
+    on_time_to_arm: int
+    dwell_ns: int
+    miss_limit: float
+    refill_per_on_time: float
+    hung_after_ns: int
+    worker_failures: int
+    actions: Mapping[Grade, Action]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """``[link]``: the serial port, and what the motor controller does without us."""
+
+    port: str
+    baud: int
+    codec: str
+    timeout_ns: int
+    echo_timeout_ns: int
+    controller_latency_ns: int
+    controller_decel: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Risk:
+    """``[budget]``: what the user accepts."""
+
+    max_miss_rate: float
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """The whole file. ``schema`` is the answer's JSON Schema as read, with exact decimals."""
+
+    file: Path
+    digest: str
+    timing: Timing
+    model: Model
+    prompt: Prompt
+    schema: Mapping[str, Any]
+    fields: tuple[FieldSpec, ...]
+    axes: tuple[Axis, ...]
+    rules: tuple[Rule, ...]
+    interlocks: tuple[Interlock, ...]
+    guarding: Guarding
+    link: Link
+    risk: Risk
+    state_directory: Path | None
+
+    def field(self, name: str) -> FieldSpec | None:
+        return next((spec for spec in self.fields if spec.name == name), None)

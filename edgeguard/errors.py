@@ -1,0 +1,105 @@
+"""Every failure a caller can tell apart, each with its exit code.
+
+A message names the thing, the value and the way out; the command line prints it without a
+traceback and leaves with ``exit_code``. The table in the README is generated from this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+
+class EdgeguardError(Exception):
+    """The root of all errors raised on purpose."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class ConfigError(EdgeguardError):
+    """The configuration cannot be used; ``problems`` lists everything that is wrong, not only the first."""
+
+    exit_code = 2
+
+    def __init__(self, problems: str | Sequence[str]) -> None:
+        self.problems: tuple[str, ...] = (problems,) if isinstance(problems, str) else tuple(problems)
+        super().__init__("\n".join(self.problems))
+
+
+class SchemaError(ConfigError):
+    """The answer's schema is unbounded, unsupported or contradicts itself."""
+
+
+class BusyError(EdgeguardError):
+    """The machine is too busy to judge or to measure time."""
+
+    exit_code = 3
+
+
+class BoundError(EdgeguardError):
+    """The measured bound does not fit the deadline; the message says which deadline would."""
+
+    exit_code = 4
+
+
+class ModelError(EdgeguardError):
+    """The model folder is missing, damaged, or of a kind that this runtime does not run."""
+
+    exit_code = 5
+
+
+class TokenizerError(ModelError):
+    """The tokenizer does not match the model, or cannot write the answer."""
+
+
+class PromptError(ModelError):
+    """The prompt does not fit the cache, or carries a control token from outside."""
+
+
+class FetchError(ModelError):
+    """A model's source cannot be fetched, or is not the pinned one."""
+
+
+class ProviderError(EdgeguardError):
+    """The execution provider asked for is not the one that would run."""
+
+    exit_code = 6
+
+
+class ProfileError(EdgeguardError):
+    """There is no calibration profile, or it belongs to another model, board or setting."""
+
+    exit_code = 7
+
+
+class LinkError(EdgeguardError):
+    """The serial port is missing, in use, or does not answer."""
+
+    exit_code = 8
+
+
+class AlreadyRunningError(EdgeguardError):
+    """Another guard already owns this state directory or port."""
+
+    exit_code = 9
+
+
+class WorkerError(EdgeguardError):
+    """The model's process cannot be started or does not become ready."""
+
+    exit_code = 10
+
+
+class ObservationError(EdgeguardError, ValueError):
+    """An observation has a missing, non-finite or foreign value, or a stamp of another clock."""
+
+    exit_code = 11
+
+
+class MissingExtraError(EdgeguardError):
+    """An optional package is not installed; the message names the extra that brings it."""
+
+    exit_code = 12
+
+    def __init__(self, *, package: str, extra: str, purpose: str) -> None:
+        super().__init__(f"{purpose} needs the package {package!r}: pip install 'edgeguard[{extra}]'")

@@ -1,0 +1,81 @@
+"""What goes into one step of the guard's core, and what comes out: the seam between pure logic and real parts.
+
+Whoever drives the core (the guard's own process, the caller's loop, a replay, a simulation) gathers ``Inputs``,
+calls ``step`` and carries out the ``Effects``. Nothing here reads a clock or touches a device.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from edgeguard.types import (
+    Answer,
+    Cause,
+    CycleRecord,
+    Event,
+    LinkStatus,
+    Observation,
+    OperatorWord,
+    Request,
+    SetPoint,
+)
+
+
+class WorkerPhase(str, Enum):
+    """Where the model's process stands, as its supervisor knows it."""
+
+    WARMING = "warming"  # starting, loading, filling the prefix, warming pass sizes up
+    READY = "ready"
+    GONE = "gone"  # exited or killed; a new one has not yet been started
+    UNAVAILABLE = "unavailable"  # failed too often; the operator's re-arm tries again
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerStatus:
+    """``bound_ns`` is the bound of the request as calibrated, for the budget line and the forecast."""
+
+    phase: WorkerPhase
+    bound_ns: int | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """An observation that arrived and could not be taken: bad stamp, missing field, non-finite value."""
+
+    cause: Cause
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """Everything that has arrived since the last step.
+
+    ``conditions`` are causes that somebody else observes and that hold now (profile stale, level uncalibrated,
+    drift alarm, temperature critical, latch file, …). ``boottime_offset_ns`` is boot time minus monotonic time.
+    """
+
+    worker: WorkerStatus
+    link: LinkStatus
+    observation: Observation | None = None
+    refusal: Refusal | None = None
+    answers: tuple[Answer, ...] = ()
+    operator: tuple[OperatorWord, ...] = ()
+    conditions: tuple[tuple[Cause, str], ...] = ()
+    boottime_offset_ns: int = 0
+    lateness_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effects:
+    """What the driver must now do, in this order: send, make or remove the latch file, ask, cancel, record."""
+
+    send: SetPoint | None = None
+    latch: bool | None = None  # True: make the latch file; False: remove it; None: leave it
+    request: Request | None = None
+    cancel: int | None = None  # the id of a request whose passes may stop
+    restart_worker: bool = False  # it hangs: replace it
+    record: CycleRecord | None = None
+    events: tuple[Event, ...] = ()
+    wake_ns: int = 0  # call again at this time at the latest

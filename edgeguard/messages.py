@@ -1,0 +1,131 @@
+"""What the guard and the worker say to each other, as messages of ``edgeguard.channel`` and back.
+
+==========  ========================================  ===================================================
+direction   message                                   meaning
+==========  ========================================  ===================================================
+to worker   ``request``                               answer this observation by ``answer_by_ns``
+to worker   ``cancel`` request_id                     nobody waits for this one any more
+to worker   ``sweep`` sizes, repeats                  time passes of these sizes (calibration only)
+from worker ``warming`` phase, done, total            how far the start has come
+from worker ``ready`` identity, prefix_tokens, …      warmed up; ``bound_ns`` of the typical request if known
+from worker ``failed`` error, exit_code               it will not become ready, and why
+from worker ``answer``                                the reply to one request
+from worker ``swept`` rows                            [{k, p, elapsed_ns: […]}]
+==========  ========================================  ===================================================
+
+Reading is total: a message of the wrong shape yields ``None``, because the worker is not trusted with the guard's life.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from edgeguard.channel import Message
+from edgeguard.types import Answer, Finish, Observation, Pass, Request
+
+
+def request_message(request: Request, *, admit: bool = True) -> Message:
+    """``admit`` false: answer whatever the bound says (calibration measures what admission would refuse)."""
+    return {
+        "type": "request",
+        "request_id": request.request_id,
+        "epoch": request.epoch,
+        "answer_by_ns": request.answer_by_ns,
+        "shadow": request.shadow,
+        "admit": admit,
+        **observation_message(request.observation),
+    }
+
+
+def read_request(message: Mapping[str, Any]) -> tuple[Request, bool] | None:
+    """The request and whether the bound decides about it."""
+    observation = read_observation(message)
+    numbers = _integers(message, ("request_id", "epoch", "answer_by_ns"))
+    if observation is None or numbers is None:
+        return None
+    request_id, epoch, answer_by_ns = numbers
+    request = Request(
+        request_id=request_id,
+        epoch=epoch,
+        observation=observation,
+        answer_by_ns=answer_by_ns,
+        shadow=message.get("shadow") is True,
+    )
+    return request, message.get("admit") is not False
+
+
+def observation_message(observation: Observation) -> Message:
+    return {
+        "captured_ns": observation.captured_ns,
+        "fields": dict(observation.fields),
+        "ages_ns": dict(observation.ages_ns),
+    }
+
+
+def read_observation(message: Mapping[str, Any]) -> Observation | None:
+    fields, captured_ns, ages_ns = message.get("fields"), message.get("captured_ns"), message.get("ages_ns", {})
+    if not isinstance(fields, dict) or not _is_integer(captured_ns) or not isinstance(ages_ns, dict):
+        return None
+    if not all(_is_integer(age_ns) for age_ns in ages_ns.values()):
+        return None
+    return Observation(fields=fields, captured_ns=int(captured_ns), ages_ns=ages_ns)
+
+
+def answer_message(answer: Answer) -> Message:
+    return {
+        "type": "answer",
+        "request_id": answer.request_id,
+        "epoch": answer.epoch,
+        "finish": answer.finish.value,
+        "values": None if answer.values is None else dict(answer.values),
+        "detail": answer.detail[:500],
+        "rung": answer.rung,
+        "bound_ns": answer.bound_ns,
+        "times_ns": [answer.started_ns, answer.finished_ns, answer.tokenise_ns, answer.parse_ns],
+        "passes": [[one.k, one.p, one.elapsed_ns] for one in answer.passes],
+    }
+
+
+def read_answer(message: Mapping[str, Any]) -> Answer | None:
+    """An answer as the worker states it; its values are not yet checked against the schema."""
+    numbers = _integers(message, ("request_id", "epoch"))
+    values, bound_ns = message.get("values"), message.get("bound_ns")
+    times_ns, passes = message.get("times_ns"), message.get("passes")
+    well_formed = (
+        numbers is not None
+        and message.get("finish") in set(Finish)
+        and (values is None or isinstance(values, dict))
+        and (bound_ns is None or _is_integer(bound_ns))
+        and isinstance(times_ns, list)
+        and len(times_ns) == 4
+        and all(map(_is_integer, times_ns))
+        and isinstance(passes, list)
+        and all(isinstance(one, list) and len(one) == 3 and all(map(_is_integer, one)) for one in passes)
+    )
+    if not well_formed:
+        return None
+    assert numbers is not None and times_ns is not None and passes is not None
+    return Answer(
+        request_id=numbers[0],
+        epoch=numbers[1],
+        finish=Finish(message["finish"]),
+        values=values,
+        detail=str(message.get("detail", "")),
+        rung=str(message.get("rung", "")),
+        bound_ns=bound_ns,
+        started_ns=times_ns[0],
+        finished_ns=times_ns[1],
+        tokenise_ns=times_ns[2],
+        parse_ns=times_ns[3],
+        passes=tuple(Pass(k=k, p=p, elapsed_ns=elapsed_ns) for k, p, elapsed_ns in passes),
+    )
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _integers(message: Mapping[str, Any], names: tuple[str, ...]) -> list[int] | None:
+    values = [message.get(name) for name in names]
+    return [int(value) for value in values if value is not None] if all(map(_is_integer, values)) else None

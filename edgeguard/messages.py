@@ -19,7 +19,7 @@ Reading is total: a message of the wrong shape yields ``None``, because the work
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from edgeguard.channel import Message
 from edgeguard.types import Answer, Finish, Observation, Pass, Request
@@ -89,23 +89,14 @@ def answer_message(answer: Answer) -> Message:
 
 def read_answer(message: Mapping[str, Any]) -> Answer | None:
     """An answer as the worker states it; its values are not yet checked against the schema."""
-    numbers = _integers(message, ("request_id", "epoch"))
-    values, bound_ns = message.get("values"), message.get("bound_ns")
-    times_ns, passes = message.get("times_ns"), message.get("passes")
-    well_formed = (
-        numbers is not None
-        and message.get("finish") in set(Finish)
-        and (values is None or isinstance(values, dict))
-        and (bound_ns is None or _is_integer(bound_ns))
-        and isinstance(times_ns, list)
-        and len(times_ns) == 4
-        and all(map(_is_integer, times_ns))
-        and isinstance(passes, list)
-        and all(isinstance(one, list) and len(one) == 3 and all(map(_is_integer, one)) for one in passes)
-    )
-    if not well_formed:
+    numbers, times_ns = _integers(message, ("request_id", "epoch")), message.get("times_ns")
+    values, bound_ns, passes = message.get("values"), message.get("bound_ns"), message.get("passes")
+    if numbers is None or message.get("finish") not in set(Finish) or not isinstance(values, (dict, type(None))):
         return None
-    assert numbers is not None and times_ns is not None and passes is not None
+    if not _is_integers(times_ns, length=4) or not (bound_ns is None or _is_integer(bound_ns)):
+        return None
+    if not isinstance(passes, list) or not all(_is_integers(one, length=3) for one in passes):
+        return None
     return Answer(
         request_id=numbers[0],
         epoch=numbers[1],
@@ -122,8 +113,12 @@ def read_answer(message: Mapping[str, Any]) -> Answer | None:
     )
 
 
-def _is_integer(value: object) -> bool:
+def _is_integer(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_integers(value: object, *, length: int) -> TypeGuard[list[int]]:
+    return isinstance(value, list) and len(value) == length and all(map(_is_integer, value))
 
 
 def _integers(message: Mapping[str, Any], names: tuple[str, ...]) -> list[int] | None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any, TypeAlias
 
 from edgeguard.config.reader import Problems, Table
 from edgeguard.types import Value
@@ -56,7 +56,7 @@ class Not:
     part: Condition
 
 
-Condition = Union[Compare, Equals, OlderThan, All, AnyOf, Not]
+Condition: TypeAlias = Compare | Equals | OlderThan | All | AnyOf | Not
 
 _FORMS = "field with below, above, equals or older_than_ms; all = […]; any = […]; not = {…}"
 

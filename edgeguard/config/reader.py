@@ -98,7 +98,8 @@ class Table:
 
     def optional_number(self, key: str, *, low: float = -math.inf, high: float = math.inf) -> float | None:
         """A number, or ``None`` when the key is not there."""
-        return self.number(key, low=low, high=high) if key in self._content else self._absent(key)
+        self._read.add(key)
+        return self.number(key, low=low, high=high) if key in self._content else None
 
     def integer(self, key: str, *, default: Any = REQUIRED, low: int, high: int) -> int:
         """A whole number between ``low`` and ``high``, both included."""
@@ -115,7 +116,8 @@ class Table:
         return ns_from_ms(self.number(key, default=default, low=low, high=high))
 
     def optional_milliseconds(self, key: str, *, low: float, high: float) -> int | None:
-        return self.milliseconds(key, low=low, high=high) if key in self._content else self._absent(key)
+        self._read.add(key)
+        return self.milliseconds(key, low=low, high=high) if key in self._content else None
 
     def numbers(self, key: str) -> dict[str, float]:
         """A table of numbers, ``{name = number}``; empty when absent."""
@@ -158,9 +160,6 @@ class Table:
         for key in self._content:
             if key not in self._read:
                 self.refuse(key, f"unknown key{_nearest(key, sorted(self._read))}")
-
-    def _absent(self, key: str) -> None:
-        self._read.add(key)
 
 
 def _bounds(low: float, high: float) -> str:

@@ -14,7 +14,7 @@ from edgeguard.types.decision import (
     Source,
 )
 from edgeguard.types.observation import Observation, Value
-from edgeguard.types.wire import Action, Command, Echo, LinkStatus
+from edgeguard.types.wire import Action, Command, Echo, LinkState, LinkStatus, MotorFlag
 
 __all__ = [
     "Action",
@@ -28,8 +28,10 @@ __all__ = [
     "Event",
     "Finish",
     "Grade",
+    "LinkState",
     "LinkStatus",
     "Mode",
+    "MotorFlag",
     "Observation",
     "OperatorWord",
     "Pass",

@@ -128,7 +128,11 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CycleRecord:
-    """Everything about one period: the only source of metrics, plots and reports."""
+    """Everything about one period: the only source of metrics, plots and reports.
+
+    ``released_ns`` is the arrival of the observation. ``on_wire_ns`` is filled in by whoever sends: the time at which
+    the write returned plus the time that the frame's bytes take on the line; ``None`` when nothing could be sent.
+    """
 
     cycle: int
     epoch: int
@@ -139,6 +143,7 @@ class CycleRecord:
     answer: Answer | None
     decision: Decision
     shadow: bool
+    on_wire_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

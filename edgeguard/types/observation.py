@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Union
+from typing import TypeAlias
 
-Value = Union[str, int, float, bool, Decimal, None]
+Value: TypeAlias = str | int | float | bool | Decimal | None
 """A field's value. ``None`` is "no reading", which is never 0."""
 
 

@@ -53,16 +53,16 @@ class OnnxFile:
     def output(self, name: str, kind: int, shape: list[int | str]) -> None:
         self._outputs.append(helper.make_tensor_value_info(name, kind, shape))
 
-    def node(self, operator: str, inputs: list[str], *, to: str, domain: str = "", **attributes: Any) -> str:
-        """Add a node named after its only output, and return that name."""
-        return self.nodes(operator, inputs, to=[to], domain=domain, **attributes)[0]
+    def node(self, operator: str, inputs: list[str], *, name: str, domain: str = "", **attributes: Any) -> str:
+        """Add a node with one output, both called ``name``, and return it."""
+        return self.nodes(operator, inputs, names=[name], domain=domain, **attributes)[0]
 
     def nodes(
-        self, operator: str, inputs: list[str], *, to: list[str], domain: str = "", **attributes: Any
+        self, operator: str, inputs: list[str], *, names: list[str], domain: str = "", **attributes: Any
     ) -> list[str]:
-        """Add a node with several outputs; an empty name leaves an optional one out."""
-        self._nodes.append(helper.make_node(operator, inputs, to, name=to[0], domain=domain, **attributes))
-        return to
+        """Add a node with several outputs, named after the first; an empty name leaves an optional one out."""
+        self._nodes.append(helper.make_node(operator, inputs, names, name=names[0], domain=domain, **attributes))
+        return names
 
     def constant(self, name: str, values: NDArray[Any]) -> str:
         """A small value that lives in the graph itself; the same name twice is the same value."""
@@ -95,7 +95,7 @@ class OnnxFile:
         self._initializers[name] = tensor
         return name
 
-    def save(self, *, name: str, metadata: dict[str, str]) -> None:
+    def save(self, *, name: str) -> None:
         """Check the graph and write it; the data file is complete after this."""
         graph = helper.make_graph(
             self._nodes, name, self._inputs, self._outputs, initializer=list(self._initializers.values())
@@ -107,6 +107,5 @@ class OnnxFile:
             producer_name="edgeguard",
             producer_version=__version__,
         )
-        helper.set_model_props(model, metadata)
         self._data.flush()
         (self._folder / GRAPH_NAME).write_bytes(model.SerializeToString(deterministic=True))

@@ -12,5 +12,5 @@ class Progress(Protocol):
         """``done`` of ``total`` steps of ``phase`` are finished; the first call of a phase has ``done == 0``."""
 
 
-def silent(phase: str, done: int, total: int) -> None:  # noqa: ARG001 - the signature is the protocol's
+def silent(phase: str, done: int, total: int) -> None:
     """For a caller who does not want to know."""

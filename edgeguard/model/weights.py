@@ -84,7 +84,7 @@ def from_gguf(*, name: str, type_name: str, data: NDArray[Any]) -> Matrix:
         return Dense(values=np.ascontiguousarray(data))
     if type_name == "Q8_0":
         scale, quants = _split(data, _HALF, BLOCK)
-        packed = quants ^ 0x80  # int8 to offset binary: q + 128, modulo 256
+        packed = quants ^ np.uint8(0x80)  # int8 to offset binary: q + 128, modulo 256
         return Quantised(bits=8, packed=packed, scales=_half(scale), carry=None)
     if type_name == "Q4_0":
         scale, nibbles = _split(data, _HALF, BLOCK // 2)
@@ -124,7 +124,8 @@ def rotary_order(*, heads: int, head_size: int) -> NDArray[np.int64]:
     the halves one after the other. Inverse of ``LlamaModel.permute`` in llama.cpp's convert_hf_to_gguf.py.
     """
     rows = np.arange(heads * head_size, dtype=np.int64)
-    return rows.reshape(heads, head_size // 2, 2).swapaxes(1, 2).reshape(-1)
+    order: NDArray[np.int64] = rows.reshape(heads, head_size // 2, 2).swapaxes(1, 2).ravel()
+    return order
 
 
 def _split(data: NDArray[Any], *sizes: int) -> list[NDArray[np.uint8]]:
@@ -139,5 +140,5 @@ def _half(field: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 def _neighbours(nibbles: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """ggml's nibble order to that of ``MatMulNBits``; both are 16 bytes a block."""
-    elements = np.concatenate([nibbles & 0x0F, nibbles >> 4], axis=2)
-    return elements[..., 0::2] | (elements[..., 1::2] << 4)
+    elements: NDArray[np.uint8] = np.concatenate([nibbles & 0x0F, nibbles >> 4], axis=2)
+    return elements[..., 0::2] | (elements[..., 1::2] << np.uint8(4))

@@ -103,3 +103,9 @@ class MissingExtraError(EdgeguardError):
 
     def __init__(self, *, package: str, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs the package {package!r}: pip install 'edgeguard[{extra}]'")
+
+
+class GuardGoneError(EdgeguardError):
+    """The guard's process has ended or does not answer; the motor controller stops by time to live."""
+
+    exit_code = 13

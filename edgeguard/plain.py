@@ -2,7 +2,7 @@
 
 One codec for everything that leaves a process: records, events, status. Enums travel as their values, mappings with
 text keys as objects, tuples as lists. Reading is strict: a value of another shape is a ``ValueError`` that names the
-place. Unions are read as the first member that fits, so a union of numbers keeps whatever number came.
+place. In a union the member of the value's own type wins, so that a Decimal stays one; else the first that fits.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ def _read_dataclass(kind: Any, plain: Any, where: str) -> Any:
 
 
 def _read_union(kinds: tuple[Any, ...], plain: Any, where: str) -> Any:
-    if plain is None and type(None) in kinds:
-        return None
+    if type(plain) in kinds:
+        return plain
     for kind in kinds:
         try:
             return _read(kind, plain, where)

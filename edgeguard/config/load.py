@@ -30,16 +30,29 @@ LINK_TIMEOUT_TICKS = 3
 
 def load_config(path: Path | str) -> Config:
     """The configuration in ``path``; ``ConfigError`` lists everything that is wrong with it."""
+    config, problems = read_config(path)
+    problems.raise_if_any()
+    return config
+
+
+def read_config(path: Path | str) -> tuple[Config, Problems]:
+    """Like ``load_config``, with the problems still to be raised: for whoever has more to check."""
     file = Path(path)
     try:
         content = file.read_bytes()
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read ({error.strerror}); name an existing TOML file") from error
-    return parse_config(content, file=file)
+    return _parse(content, file=file)
 
 
 def parse_config(content: bytes, *, file: Path) -> Config:
     """Like ``load_config``, from bytes. Relative paths are taken from the folder of ``file``."""
+    config, problems = _parse(content, file=file)
+    problems.raise_if_any()
+    return config
+
+
+def _parse(content: bytes, *, file: Path) -> tuple[Config, Problems]:
     try:
         document = tomllib.loads(content.decode(), parse_float=Decimal)
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -48,8 +61,7 @@ def parse_config(content: bytes, *, file: Path) -> Config:
     root = Table(document, path="", problems=problems)
     config = _read(root, file=file, digest=hashlib.sha256(content).hexdigest(), problems=problems)
     root.close()
-    problems.raise_if_any()
-    return config
+    return config, problems
 
 
 def _read(root: Table, *, file: Path, digest: str, problems: Problems) -> Config:

@@ -1,0 +1,41 @@
+"""The caller's own wire (loop mode), seen by the driver as a link that is always up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from edgeguard.types import Echo, LinkState, LinkStatus, MotorFlag, SetPoint
+
+
+class CallerWire:
+    """Keeps the set-point for the caller to take.
+
+    What the caller measures stands for the motor controller's echo; an axis without a measurement counts as having
+    reached its last set-point.
+    """
+
+    def __init__(self, axes: Sequence[str]) -> None:
+        self._axes = tuple(axes)
+        self._measured: Mapping[str, float | None] = {}
+        self._last: SetPoint | None = None
+        self._pending: SetPoint | None = None
+
+    def measure(self, measured: Mapping[str, float | None]) -> None:
+        """What each axis does now, in the axis' unit; ``None`` is no reading."""
+        self._measured = measured
+
+    def take(self) -> SetPoint | None:
+        """The set-point since the last call, if there is a new one."""
+        pending, self._pending = self._pending, None
+        return pending
+
+    def poll(self, *, now_ns: int) -> LinkStatus:
+        last: Mapping[str, float] = {} if self._last is None else self._last.axes
+        axes = {name: self._measured.get(name, last.get(name, 0.0)) for name in self._axes}
+        flags = MotorFlag.MOVING if any(axes.values()) else MotorFlag(0)
+        echo = Echo(session=1, sequence=0, flags=flags, life_ms=0, axes=axes, controller_ms=0)
+        return LinkStatus(state=LinkState.UP, generation=1, session=1, echo=echo, echo_received_ns=now_ns)
+
+    def transmit(self, set_point: SetPoint, *, now_ns: int) -> int | None:
+        self._pending = self._last = set_point
+        return 0

@@ -1,0 +1,253 @@
+"""The caller's handle to a guard in a process of its own (wire mode).
+
+The caller's interpreter, garbage collector or death delays no frame: the handle only sends observations and reads
+records. One thread at a time. Times are monotonic nanoseconds inside; an observation comes with ``age_ms`` or with the
+``captured_ns`` of this machine's monotonic clock.
+
+    with Guard.start("robot.toml", profile="robot.profile.json") as guard:
+        guard.wait_armed(timeout_s=30)
+        record = guard.decide({"said": "go left", "front_m": 2.1})
+        print(record.decision.source, record.decision.set_point)
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from edgeguard import errors
+from edgeguard.channel import Channel, Message
+from edgeguard.clock import NS_PER_S, SystemClock, ms_from_ns, ns_from_ms
+from edgeguard.config import Config, load_config
+from edgeguard.errors import ConfigError, EdgeguardError, GuardGoneError
+from edgeguard.messages import observation_message
+from edgeguard.plain import from_plain, to_plain
+from edgeguard.runtime.process import Options
+from edgeguard.runtime.stamp import observe
+from edgeguard.runtime.status import Status
+from edgeguard.types import CycleRecord, Event, Mode, OperatorWord, Value
+
+START_LIMIT_S = 20.0
+KEPT_RECORDS = 4096
+
+
+class Guard:
+    """A running guard. Made by ``Guard.start``; ends with ``close`` or with the ``with`` block."""
+
+    def __init__(self, *, process: subprocess.Popen[bytes], channel: Channel, config: Config) -> None:
+        self._process = process
+        self._channel = channel
+        self._clock = SystemClock()
+        self._records: deque[CycleRecord] = deque(maxlen=KEPT_RECORDS)
+        self._events: deque[Event] = deque(maxlen=KEPT_RECORDS)
+        self._status: Status | None = None
+        self.config = config
+
+    @classmethod
+    def start(
+        cls,
+        config: Path | str,
+        *,
+        profile: Path | str,
+        port: str | None = None,
+        state_directory: Path | str | None = None,
+        worker: Sequence[str] = (),
+    ) -> Guard:
+        """Start the guard's process and return once it ticks; raises whatever kept it from starting.
+
+        ``port`` and ``state_directory`` override the configuration. ``worker`` is another worker's command line, with
+        ``{fd}`` for its channel.
+        """
+        loaded = load_config(config)
+        if not Path(profile).is_file():
+            raise ProfileError(
+                f"{profile}: no such profile; make it with: edgeguard calibrate {config} --out {profile}"
+            )
+        directory = state_directory or loaded.state_directory or default_state_directory(loaded.file)
+        options = Options(
+            config=str(loaded.file.absolute()),
+            profile=str(Path(profile).absolute()),
+            state_directory=None if state_directory is None else str(Path(state_directory).absolute()),
+            port=port,
+            worker=tuple(worker),
+        )
+        channel, theirs = Channel.pair()
+        argv = [sys.executable, "-m", "edgeguard.runtime.process", str(theirs.fileno()), json.dumps(to_plain(options))]
+        process = subprocess.Popen(argv, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+        theirs.close()
+        guard = cls(process=process, channel=channel, config=loaded)
+        try:
+            guard._await_start()
+        except BaseException:
+            guard.close()
+            raise
+        return guard
+
+    def submit(
+        self,
+        fields: Mapping[str, Value],
+        *,
+        age_ms: float | None = None,
+        captured_ns: int | None = None,
+        field_ages_ms: Mapping[str, float] | None = None,
+    ) -> int:
+        """Hand an observation over and return its ``captured_ns``; without a stamp it was captured just now.
+
+        ``field_ages_ms`` names the fields that were older than that, and how old they were at capture.
+        """
+        observation = observe(
+            fields, now_ns=self._clock.now_ns(), age_ms=age_ms, captured_ns=captured_ns, field_ages_ms=field_ages_ms
+        )
+        self._channel.send({"type": "observation", **observation_message(observation)})
+        if self._channel.closed:
+            raise self._gone()
+        return observation.captured_ns
+
+    def poll(self) -> list[CycleRecord]:
+        """The records of the cycles that have ended since the last call, oldest first."""
+        self._listen(timeout_s=0)
+        records = list(self._records)
+        self._records.clear()
+        return records
+
+    def events(self) -> list[Event]:
+        """The transitions since the last call, oldest first."""
+        self._listen(timeout_s=0)
+        events = list(self._events)
+        self._events.clear()
+        return events
+
+    def decide(
+        self,
+        fields: Mapping[str, Value],
+        *,
+        age_ms: float | None = None,
+        captured_ns: int | None = None,
+        field_ages_ms: Mapping[str, float] | None = None,
+    ) -> CycleRecord:
+        """Hand an observation over and wait for its decision: there is one by the deadline.
+
+        A decision is released at most once per period: called faster than that, it waits for the period to open.
+        Records of other cycles stay for ``poll``.
+        """
+        stamp_ns = self.submit(fields, age_ms=age_ms, captured_ns=captured_ns, field_ages_ms=field_ages_ms)
+        timing = self.config.timing
+        give_up_ns = self._clock.now_ns() + timing.period_ns + timing.deadline_ns + NS_PER_S
+        while self._clock.now_ns() < give_up_ns:
+            for record in self._records:
+                if record.observation is not None and record.observation.captured_ns == stamp_ns:
+                    self._records.remove(record)
+                    return record
+            self._listen(timeout_s=0.05)
+        waited_ms = ms_from_ns(timing.period_ns + timing.deadline_ns + NS_PER_S)
+        raise GuardGoneError(f"no decision within {waited_ms:g} ms: the guard's process ({self.pid}) does not answer")
+
+    def stop(self) -> None:
+        """The operator's stop: takes effect within one tick and latches."""
+        self._say(OperatorWord.STOP)
+
+    def rearm(self) -> None:
+        """The operator's re-arm: refused while a cause holds; moves nothing by itself."""
+        self._say(OperatorWord.REARM)
+
+    def status(self, *, timeout_s: float = 1.0) -> Status:
+        """How the guard stands now."""
+        self._status = None
+        self._channel.send({"type": "status"})
+        give_up_ns = self._clock.now_ns() + ns_from_ms(timeout_s * 1000)
+        while self._status is None and self._clock.now_ns() < give_up_ns:
+            self._listen(timeout_s=0.05)
+        if self._status is None:
+            raise GuardGoneError(f"no status within {timeout_s:g} s: the guard's process ({self.pid}) does not answer")
+        return self._status
+
+    def wait_armed(self, *, timeout_s: float, observe_with: Mapping[str, Value] | None = None) -> Status:
+        """Wait until the model's commands go out; the guard needs observations for that, at its period.
+
+        ``observe_with`` is submitted once per period meanwhile, for a caller that has nothing better to do. Raises
+        ``WorkerError`` with the guard's own reason when it is not armed in time.
+        """
+        give_up_ns = self._clock.now_ns() + ns_from_ms(timeout_s * 1000)
+        while True:
+            if observe_with is not None:
+                self.submit(observe_with)
+            status = self.status()
+            if status.mode is Mode.ARMED:
+                return status
+            if self._clock.now_ns() > give_up_ns:
+                raise errors.WorkerError(f"not armed after {timeout_s:g} s: {status.detail} (worker: {status.worker})")
+            self._clock.sleep_until_ns(self._clock.now_ns() + self.config.timing.period_ns)
+
+    @property
+    def pid(self) -> int:
+        """The guard's process."""
+        return self._process.pid
+
+    def close(self) -> None:
+        """End the guard; the motor controller stops by the life of the last command."""
+        self._channel.send({"type": "end"})
+        self._channel.close()
+        try:
+            self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def __enter__(self) -> Guard:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _say(self, word: OperatorWord) -> None:
+        self._channel.send({"type": "operator", "word": word.value})
+        if self._channel.closed:
+            raise self._gone()
+
+    def _await_start(self) -> None:
+        give_up_ns = self._clock.now_ns() + ns_from_ms(START_LIMIT_S * 1000)
+        while self._status is None and self._clock.now_ns() < give_up_ns:
+            self._listen(timeout_s=0.1)
+        if self._status is None:
+            raise GuardGoneError(f"the guard's process ({self.pid}) did not start within {START_LIMIT_S:g} s")
+
+    def _listen(self, *, timeout_s: float) -> None:
+        if self._channel.closed:
+            raise self._gone()
+        if timeout_s:
+            select.select([self._channel.fileno()], [], [], timeout_s)
+        while messages := self._channel.receive():
+            for message in messages:
+                self._take(message)
+
+    def _take(self, message: Message) -> None:
+        kind = message["type"]
+        if kind == "record":
+            self._records.append(from_plain(CycleRecord, message["record"]))
+        elif kind == "event":
+            self._events.append(from_plain(Event, message["event"]))
+        elif kind in ("status", "started"):
+            self._status = from_plain(Status, message["status"])
+        elif kind == "failed":
+            raise _raised_there(message)
+
+    def _gone(self) -> GuardGoneError:
+        status = self._process.poll()
+        ended = "does not answer" if status is None else f"ended with status {status}"
+        return GuardGoneError(f"the guard's process ({self.pid}) {ended}; the motor controller stops by time to live")
+
+
+def _raised_there(message: Message) -> EdgeguardError:
+    """The error that kept the guard from starting, as the class it was."""
+    kind = getattr(errors, str(message.get("kind")), EdgeguardError)
+    if issubclass(kind, ConfigError):
+        return kind(message.get("problems") or str(message.get("error")))
+    return kind(str(message.get("error"))) if issubclass(kind, EdgeguardError) else EdgeguardError(str(message))

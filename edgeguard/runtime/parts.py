@@ -1,0 +1,51 @@
+"""What every guard owns beside its wire, in either way to embed: the state directory, the worker, the profile.
+
+Made once at the start; everything that can be wrong with a file is raised here. Nothing of it blocks afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from edgeguard.errors import ProfileError
+from edgeguard.runtime.assembly import Assembly, assemble
+from edgeguard.runtime.latch import Latch, default_state_directory
+from edgeguard.runtime.lock import lock_state_directory
+from edgeguard.runtime.profile_check import ProfileCheck
+from edgeguard.runtime.supervisor import Supervisor, worker_argv
+
+
+class Parts:
+    """The configuration, put together with the real parts that it names. The worker is not yet started."""
+
+    def __init__(
+        self,
+        *,
+        config: Path | str,
+        profile: Path | str,
+        state_directory: Path | str | None = None,
+        worker: Sequence[str] = (),
+    ) -> None:
+        """``worker`` is another worker's command line, with ``{fd}`` for its channel."""
+        self.assembly: Assembly = assemble(config)
+        self.config = self.assembly.config
+        file, profile = self.config.file.absolute(), Path(profile).absolute()
+        if not profile.is_file():
+            raise ProfileError(f"{profile}: no such profile; make it with: edgeguard calibrate {file} --out {profile}")
+        directory = Path(state_directory or self.config.state_directory or default_state_directory(file))
+        self._lock = lock_state_directory(directory)
+        self._log = (directory / "worker.log").open("ab")
+        self.profile = ProfileCheck(profile)
+        self.latch = Latch(directory)
+        self.supervisor = Supervisor(
+            argv=list(worker) or worker_argv(file, profile),
+            failures_allowed=self.config.guarding.worker_failures,
+            log=self._log,
+        )
+
+    def close(self) -> None:
+        self.supervisor.close()
+        self.latch.close()
+        self._log.close()
+        self._lock.close()

@@ -1,0 +1,152 @@
+"""The guard's own process: owns tick, deadline and wire, and waits for nobody.
+
+Started by ``edgeguard.runtime.handle`` as ``python -m edgeguard.runtime.process FD OPTIONS``. It imports neither numpy
+nor onnxruntime, prints nothing, and talks to its caller over a channel that never blocks. One loop: wait for the next
+timer or a message, take what has arrived, one step of the core, carry it out. It ends when the caller says so or is
+gone: the robot then stops by the life of its last command.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import select
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from edgeguard.channel import Channel
+from edgeguard.clock import NS_PER_S, Clock, SystemClock
+from edgeguard.errors import ConfigError, EdgeguardError
+from edgeguard.guard.settings import Settings
+from edgeguard.messages import read_observation
+from edgeguard.plain import from_plain, to_plain
+from edgeguard.runtime.driver import Driver
+from edgeguard.runtime.parts import Parts
+from edgeguard.runtime.realtime import measure_reserve_ns, request_real_time
+from edgeguard.runtime.serial_wire import SerialWire, command_wire_ns
+from edgeguard.runtime.status import Status, status_of
+from edgeguard.types import Observation, OperatorWord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the caller says at the start. Paths are absolute."""
+
+    config: str
+    profile: str
+    state_directory: str | None = None
+    port: str | None = None
+    worker: tuple[str, ...] = ()  # another worker's command line, for tests
+
+
+class GuardProcess:
+    """Everything that the process owns."""
+
+    def __init__(self, *, options: Options, caller: Channel, clock: Clock) -> None:
+        self._clock = clock
+        self._caller = caller
+        self._parts = parts = Parts(
+            config=options.config,
+            profile=options.profile,
+            state_directory=options.state_directory,
+            worker=options.worker,
+        )
+        config = parts.config
+        self._wire = SerialWire(config, port=options.port, now_ns=clock.now_ns())
+        self._wire_ns = command_wire_ns(config)
+        parts.supervisor.poll(clock.now_ns())  # the worker loads while we measure: that is the load to measure under
+        self._real_time = request_real_time()
+        given_ns = config.timing.reserve_ns
+        self._reserve_ns = measure_reserve_ns(clock, fifo=self._real_time.fifo) if given_ns is None else given_ns
+        self._driver = Driver(
+            settings=Settings.from_config(
+                config, parts.assembly.fields, reserve_ns=self._reserve_ns, wire_ns=self._wire_ns
+            ),
+            wire=self._wire,
+            worker=parts.supervisor,
+            latch=parts.latch,
+            clock=clock,
+        )
+        self._ending = False
+
+    def run(self) -> None:
+        """Tick until the caller ends it."""
+        self._caller.send({"type": "started", "status": to_plain(self._status())})
+        while not self._ending and not self._caller.closed:
+            lateness_ns = self._wait()
+            observation, operator = self._hear_caller()
+            self._driver.conditions = self._parts.profile.conditions(self._parts.supervisor.ready)
+            self._driver.step(self._clock.now_ns(), lateness_ns=lateness_ns, observation=observation, operator=operator)
+            self._tell_caller()
+
+    def close(self) -> None:
+        """Leave: the wire falls silent, and the last command's life ends the motion."""
+        self._wire.close()
+        self._parts.close()
+
+    def _wait(self) -> int:
+        """Wait for a message or the next timer; how late the timer was, 0 for a message."""
+        filenos = [self._caller.fileno(), *self._parts.supervisor.filenos]
+        if self._wire.fileno is not None:
+            filenos.append(self._wire.fileno)
+        timeout_ns = max(0, self._driver.wake_ns - self._clock.now_ns())
+        select.select(filenos, [], [], timeout_ns / NS_PER_S)
+        lateness_ns = max(0, self._clock.now_ns() - self._driver.wake_ns)
+        if lateness_ns:
+            self._driver.lateness.note(lateness_ns)
+        return lateness_ns
+
+    def _hear_caller(self) -> tuple[Observation | None, tuple[OperatorWord, ...]]:
+        """The newest observation and every operator's word that has arrived."""
+        observation: Observation | None = None
+        operator: list[OperatorWord] = []
+        for message in self._caller.receive():
+            kind = message["type"]
+            if kind == "observation":
+                observation = read_observation(message) or observation
+            elif kind == "operator" and message.get("word") in set(OperatorWord):
+                operator.append(OperatorWord(message["word"]))
+            elif kind == "status":
+                self._caller.send({"type": "status", "status": to_plain(self._status())})
+            elif kind == "end":
+                self._ending = True
+        return observation, tuple(operator)
+
+    def _tell_caller(self) -> None:
+        for record in self._driver.take_records():
+            self._caller.send({"type": "record", "record": to_plain(record)})
+        for event in self._driver.take_events():
+            self._caller.send({"type": "event", "event": to_plain(event)})
+
+    def _status(self) -> Status:
+        status = status_of(self._driver, self._parts.supervisor, reserve_ns=self._reserve_ns, wire_ns=self._wire_ns)
+        return dataclasses.replace(
+            status, scheduling=self._real_time.scheduling, memory=self._real_time.memory, guard_pid=os.getpid()
+        )
+
+
+def main(argv: list[str]) -> int:
+    """``FD`` is the caller's channel, ``OPTIONS`` the ``Options`` as JSON."""
+    caller = Channel.from_fd(int(argv[0]))
+    try:
+        options = from_plain(Options, json.loads(argv[1]))
+        process = GuardProcess(options=options, caller=caller, clock=SystemClock())
+    except EdgeguardError as error:
+        caller.send(_failure(error))
+        return error.exit_code
+    try:
+        process.run()
+    finally:
+        process.close()
+    return 0
+
+
+def _failure(error: EdgeguardError) -> dict[str, Any]:
+    problems = list(error.problems) if isinstance(error, ConfigError) else []
+    return {"type": "failed", "kind": type(error).__name__, "error": str(error), "problems": problems}
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

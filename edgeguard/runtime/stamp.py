@@ -1,0 +1,55 @@
+"""Turns what a caller knows into an ``Observation`` with a monotonic time of capture; refuses other clocks' stamps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from edgeguard.clock import NS_PER_MS, NS_PER_S, ms_from_ns, ns_from_ms
+from edgeguard.errors import ObservationError
+from edgeguard.types import Observation, Value
+
+FUTURE_TOLERANCE_NS = NS_PER_MS
+FOREIGN_AGE_NS = 3_600 * NS_PER_S
+"""Older than an hour is no stale observation but another clock's stamp."""
+
+_CONVERSION = (
+    "give age_ms instead, or convert on the machine that stamped it: "
+    "captured_ns = time.monotonic_ns() - (time.time_ns() - stamp_ns)"
+)
+
+
+def observe(
+    fields: Mapping[str, Value],
+    *,
+    now_ns: int,
+    age_ms: float | None = None,
+    captured_ns: int | None = None,
+    field_ages_ms: Mapping[str, float] | None = None,
+) -> Observation:
+    """An observation of ``fields``, captured ``age_ms`` ago, or at ``captured_ns``, or now."""
+    if age_ms is not None and captured_ns is not None:
+        raise ObservationError("age_ms and captured_ns are both given; an observation has one time of capture")
+    if captured_ns is None:
+        captured_ns = now_ns - _age_ns("age_ms", 0.0 if age_ms is None else age_ms)
+    elif isinstance(captured_ns, bool) or not isinstance(captured_ns, int):
+        raise ObservationError(f"captured_ns = {captured_ns!r} is not an integer of nanoseconds; {_CONVERSION}")
+    if captured_ns <= 0:
+        raise ObservationError(f"captured_ns = {captured_ns}: a missing stamp is never taken for now; {_CONVERSION}")
+    if captured_ns > now_ns + FUTURE_TOLERANCE_NS:
+        raise ObservationError(
+            f"captured_ns = {captured_ns} lies {ms_from_ns(captured_ns - now_ns):,.0f} ms in the future of this "
+            f"machine's monotonic clock ({now_ns}): it is another clock's stamp; {_CONVERSION}"
+        )
+    if captured_ns < now_ns - FOREIGN_AGE_NS:
+        raise ObservationError(
+            f"captured_ns = {captured_ns} is more than an hour old by this machine's monotonic clock ({now_ns}): it is "
+            f"another clock's stamp; {_CONVERSION}"
+        )
+    ages_ns = {name: _age_ns(f"field_ages_ms[{name!r}]", age) for name, age in (field_ages_ms or {}).items()}
+    return Observation(fields=dict(fields), captured_ns=min(captured_ns, now_ns), ages_ns=ages_ns)
+
+
+def _age_ns(name: str, age_ms: float) -> int:
+    if not 0 <= age_ms < ms_from_ns(FOREIGN_AGE_NS):  # written so that NaN fails too
+        raise ObservationError(f"{name} = {age_ms!r} is not an age in milliseconds (0 up to an hour)")
+    return ns_from_ms(age_ms)

@@ -1,0 +1,186 @@
+"""Keeps one worker alive without ever waiting for it: starts, listens, replaces, backs off, gives up.
+
+The worker is started by a small spawner process, so that the guard never forks while it has real-time priority, and
+the old worker is seen gone before a new one starts. Every call returns at once; time is handed in (monotonic
+nanoseconds). Answers of other epochs are passed on as they come: the core discards them.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from edgeguard.channel import Channel, Message
+from edgeguard.clock import NS_PER_MS
+from edgeguard.guard.interface import WorkerPhase, WorkerStatus
+from edgeguard.messages import read_answer, request_message
+from edgeguard.types import Answer, Finish, Request
+
+SPAWNER_MODULE = "edgeguard.engine.spawner"
+WORKER_MODULE = "edgeguard.engine.worker"
+
+BACK_OFF_FIRST_NS = 200 * NS_PER_MS
+BACK_OFF_LIMIT_NS = 10_000 * NS_PER_MS
+
+
+def worker_argv(config: Path, profile: Path | None) -> list[str]:
+    """The command line of the worker behind its descriptor; the spawner puts the descriptor in place of ``{fd}``."""
+    return [sys.executable, "-m", WORKER_MODULE, "{fd}", str(config), *([] if profile is None else [str(profile)])]
+
+
+class Supervisor:
+    """One worker, its spawner and the channels to both."""
+
+    def __init__(self, *, argv: Sequence[str], failures_allowed: int, log: IO[bytes] | None = None) -> None:
+        self._argv = list(argv)
+        self._failures_allowed = failures_allowed
+        self._log = log
+        self._spawner: subprocess.Popen[bytes] | None = None
+        self._spawner_channel: Channel | None = None
+        self._worker_channel: Channel | None = None
+        self._phase = WorkerPhase.GONE
+        self._detail = "not started"
+        self._reason: str | None = None  # why it is about to end, if we know
+        self._failures = 0
+        self._start_at_ns: int | None = 0
+        self.ready: Mapping[str, Any] = {}
+        self.pid: int | None = None
+        self.starts = 0
+
+    @property
+    def status(self) -> WorkerStatus:
+        bound_ns = self.ready.get("bound_ns")
+        return WorkerStatus(phase=self._phase, bound_ns=bound_ns, detail=self._detail)
+
+    @property
+    def filenos(self) -> list[int]:
+        """What to wait for: a message on any of these is a reason to call ``poll``."""
+        channels = (self._spawner_channel, self._worker_channel)
+        return [channel.fileno() for channel in channels if channel is not None and not channel.closed]
+
+    def poll(self, now_ns: int) -> list[Answer]:
+        """Take what has arrived, do what is due, and return the answers."""
+        self._listen_to_spawner(now_ns)
+        answers = self._listen_to_worker()
+        if self._start_at_ns is not None and now_ns >= self._start_at_ns and self._phase is WorkerPhase.GONE:
+            self._start()
+        return answers
+
+    def ask(self, request: Request) -> bool:
+        """Hand a request over; ``False`` when the worker cannot take it now (the deadline timer covers that)."""
+        channel = self._worker_channel
+        return channel is not None and channel.send(request_message(request))
+
+    def cancel(self, request_id: int) -> None:
+        if self._worker_channel is not None:
+            self._worker_channel.send({"type": "cancel", "request_id": request_id})
+
+    def restart(self, reason: str) -> None:
+        """Kill the worker; a new one starts when the old one is seen gone."""
+        self._phase, self._detail, self._reason = WorkerPhase.GONE, reason, reason
+        self._start_at_ns = None  # the spawner's word that it has gone sets the time
+        self._close_worker()
+        if self._spawner_channel is not None:
+            self._spawner_channel.send({"type": "kill"})
+
+    def retry(self) -> None:
+        """The operator's word: forget the failures and try again."""
+        if self._phase is WorkerPhase.UNAVAILABLE:
+            self._failures = 0
+            self._phase, self._detail, self._start_at_ns = WorkerPhase.GONE, "tried again by the operator", 0
+
+    def close(self) -> None:
+        """Let both processes end; the spawner takes the worker with it."""
+        self._close_worker()
+        if self._spawner_channel is not None:
+            self._spawner_channel.close()
+        if self._spawner is not None:
+            self._spawner.terminate()
+
+    def _start(self) -> None:
+        if self._spawner is None or self._spawner.poll() is not None:
+            self._start_spawner()
+        assert self._spawner_channel is not None
+        self._worker_channel, theirs = Channel.pair()
+        sent = self._spawner_channel.send({"type": "spawn", "argv": self._argv}, fds=[theirs.fileno()])
+        theirs.close()
+        self.ready, self.pid, self._start_at_ns, self._reason = {}, None, None, None
+        self.starts += 1
+        if sent:
+            self._phase, self._detail = WorkerPhase.WARMING, "starting"
+        else:
+            self._give_up("the spawner does not take messages")
+
+    def _start_spawner(self) -> None:
+        self._spawner_channel, theirs = Channel.pair()
+        argv = [sys.executable, "-m", SPAWNER_MODULE, str(theirs.fileno())]
+        self._spawner = subprocess.Popen(
+            argv, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log
+        )
+        theirs.close()
+
+    def _listen_to_spawner(self, now_ns: int) -> None:
+        channel = self._spawner_channel
+        if channel is None or self._phase is WorkerPhase.UNAVAILABLE:
+            return
+        for message in channel.receive():
+            if message["type"] == "spawned":
+                self.pid = message.get("pid")
+            elif message["type"] == "exited" and message.get("pid") == self.pid:
+                self._note_exit(now_ns, message)
+        if channel.closed:
+            self._spawner_channel = None
+            self._give_up("the spawner process is gone")
+
+    def _note_exit(self, now_ns: int, message: Message) -> None:
+        self._close_worker()
+        self.pid = None
+        self._failures += 1
+        self._detail = self._reason or f"exited with status {message.get('status')}"
+        if self._failures >= self._failures_allowed:
+            self._give_up(f"{self._failures} failures in a row, the last: {self._detail}")
+            return
+        back_off_ns = min(BACK_OFF_LIMIT_NS, BACK_OFF_FIRST_NS << (self._failures - 1))
+        self._phase, self._start_at_ns = WorkerPhase.GONE, now_ns + back_off_ns
+
+    def _listen_to_worker(self) -> list[Answer]:
+        answers: list[Answer] = []
+        if self._worker_channel is None:
+            return answers
+        for message in self._worker_channel.receive():
+            answer = self._read(message)
+            if answer is not None:
+                answers.append(answer)
+        if self._worker_channel is not None and self._worker_channel.closed and self._phase is WorkerPhase.READY:
+            self._phase, self._detail = WorkerPhase.GONE, "the worker closed its channel"
+        return answers
+
+    def _read(self, message: Message) -> Answer | None:
+        kind = message["type"]
+        if kind == "answer":
+            answer = read_answer(message)
+            if answer is not None and answer.finish is Finish.COMPLETE:
+                self._failures = 0
+            return answer
+        if kind == "ready":
+            self.ready = message
+            self._phase, self._detail = WorkerPhase.READY, "ready"
+        elif kind == "warming":
+            self._detail = f"{message.get('phase', 'warming')} {message.get('done', '')}/{message.get('total', '')}"
+        elif kind == "failed":
+            self._detail = self._reason = str(message.get("error", "failed"))
+            if message.get("exit_code", 1) != 1:  # a mistake in the set-up: trying again would not mend it
+                self._give_up(self._detail)
+        return None
+
+    def _give_up(self, reason: str) -> None:
+        self._close_worker()
+        self._phase, self._detail, self._start_at_ns = WorkerPhase.UNAVAILABLE, reason, None
+
+    def _close_worker(self) -> None:
+        if self._worker_channel is not None:
+            self._worker_channel.close()
+            self._worker_channel = None

@@ -19,8 +19,6 @@ import struct
 import termios
 import threading
 from contextlib import suppress
-from pathlib import Path
-from typing import Protocol
 
 import serial
 
@@ -28,29 +26,6 @@ from edgeguard.errors import LinkError
 
 READ_LIMIT_BYTES = 4096
 """What one read takes at most; a tty's own buffer is as large. At 1 Mbaud a 20 ms tick brings 2,000 bytes."""
-
-
-class Port(Protocol):
-    """What the link needs of a port."""
-
-    lost: str | None
-    written: int
-    superseded: int
-
-    def fileno(self) -> int:
-        """The descriptor, for waiting until there is something to read."""
-
-    def offer(self, frame: bytes) -> bool:
-        """Send ``frame`` now or keep it in the slot; true when the driver has taken all of it."""
-
-    def flush_some(self) -> bool:
-        """Go on with what could not be written; true when nothing is left."""
-
-    def read(self) -> bytes:
-        """What has arrived, or nothing."""
-
-    def close(self) -> None:
-        """Let the port go, at once."""
 
 
 class SerialPort:

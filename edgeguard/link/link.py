@@ -1,0 +1,194 @@
+"""The guard's end of the wire: a port, a codec, the handshake, and the latest echo. Time is handed in.
+
+``poll`` once a tick and whenever ``fileno`` is readable; ``send`` when there is something to say. A lost port is
+reopened and an unanswered hello repeated, both with a growing pause; every new session raises ``generation`` and
+leaves nothing behind of the one before: no byte, no echo, no sequence number. A command is sent in a session or not at
+all; it is never kept for later.
+
+Does not know what is safe: that the first frame of a session is a stop is the guard's to see to. Only ``connect``
+raises; after that a failure is a state with a ``problem``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from edgeguard.clock import NS_PER_MS, ms_from_ns
+from edgeguard.errors import LinkError
+from edgeguard.link.cobs_codec import WireMessage
+from edgeguard.link.codec import Codec
+from edgeguard.link.port import SerialPort
+from edgeguard.types.decision import SetPoint
+from edgeguard.types.wire import SEQUENCE_MODULUS, Command, Echo, Hello, LinkState, LinkStatus, Sent, Welcome
+
+_HELLO_PAUSE_NS = (20 * NS_PER_MS, 200 * NS_PER_MS)
+"""First and longest pause between hellos: the answer takes a few ms, a board that its DTR line has reset seconds."""
+
+_REOPEN_PAUSE_NS = (50 * NS_PER_MS, 500 * NS_PER_MS)
+"""First and longest pause between attempts to reopen: commands are to flow again within 1 s of the port's return."""
+
+_READS_PER_POLL = 4
+"""So that a talkative peer cannot hold the tick; each read is bounded too."""
+
+
+class Link:
+    """One motor controller behind one port. Not thread-safe: it belongs to the guard's loop."""
+
+    def __init__(
+        self,
+        *,
+        open_port: Callable[[], SerialPort],
+        codec: Codec,
+        axis_count: int,
+        echo_timeout_ns: int,
+        draw_nonce: Callable[[], int] = lambda: int.from_bytes(os.urandom(4), "little"),
+    ) -> None:
+        """``open_port`` raises ``LinkError`` when there is none. Nothing is opened before ``connect`` or ``poll``."""
+        self._open_port = open_port
+        self._codec = codec
+        self._axis_count = axis_count
+        self._echo_timeout_ns = echo_timeout_ns
+        self._draw_nonce = draw_nonce
+        self._port: SerialPort | None = None
+        self._state = LinkState.LOST
+        self._problem: str | None = "not yet opened"
+        self._generation = 0
+        self._nonce = 0
+        self._welcome: Welcome | None = None
+        self._sequence = 0
+        self._echo: Echo | None = None
+        self._echo_received_ns: int | None = None
+        self._unanswered_since_ns: int | None = None
+        self._retry_ns = 0  # when to say hello or to reopen again
+        self._pause_ns = 0
+        self._earlier_written = self._earlier_superseded = 0  # counted by ports that are gone
+        self._unsent = self._received = self._foreign = 0
+
+    def fileno(self) -> int | None:
+        """The descriptor to wait on for reading; ``None`` while there is no port."""
+        return None if self._port is None else self._port.fileno()
+
+    def connect(self, *, now_ns: int) -> None:
+        """Open the port, so that the next ``poll`` says hello; ``LinkError`` says why that is impossible."""
+        if self._port is None:
+            self._port = self._open_port()
+            self._codec.reset()
+            self._greet(now_ns, problem="the motor controller has not answered yet")
+
+    def poll(self, *, now_ns: int) -> LinkStatus:
+        """Take in what has arrived, send what is pending, repeat what is due."""
+        if self._port is None and now_ns >= self._retry_ns:
+            try:
+                self.connect(now_ns=now_ns)
+            except LinkError as error:
+                self._problem = str(error)
+                self._pause(now_ns, _REOPEN_PAUSE_NS)
+        if self._port is not None:
+            self._serve(self._port, now_ns)
+        return self.status
+
+    def send(self, set_point: SetPoint, *, now_ns: int) -> Sent | None:
+        """Put ``set_point`` on the wire as the session's next command; ``None`` while there is no session."""
+        if self._port is None or self._welcome is None:
+            self._unsent += 1
+            return None
+        command = Command(
+            axes=set_point.axes,
+            action=set_point.action,
+            session=self._welcome.session,
+            sequence=self._sequence,
+            life_ms=set_point.life_ms,
+        )
+        frame = self._codec.encode(command)
+        self._sequence = (self._sequence + 1) % SEQUENCE_MODULUS
+        if self._unanswered_since_ns is None:
+            self._unanswered_since_ns = now_ns
+        return Sent(command=command, frame=frame, written=self._port.offer(frame))
+
+    @property
+    def status(self) -> LinkStatus:
+        """How things stood at the last ``poll``; the counters include what was sent since."""
+        return LinkStatus(
+            state=self._state,
+            generation=self._generation,
+            session=self._welcome.session if self._welcome else None,
+            echo=self._echo,
+            echo_received_ns=self._echo_received_ns,
+            controller_timeout_ms=self._welcome.link_timeout_ms if self._welcome else None,
+            problem=self._problem,
+            written=self._earlier_written + (self._port.written if self._port else 0),
+            superseded=self._earlier_superseded + (self._port.superseded if self._port else 0),
+            unsent=self._unsent,
+            received=self._received,
+            corrupt=self._codec.corrupt,
+            foreign=self._foreign,
+        )
+
+    def close(self) -> None:
+        """Let the port go, without waiting for anything."""
+        if self._port is not None:
+            self._drop_port(self._port, problem="closed")
+
+    def _serve(self, port: SerialPort, now_ns: int) -> None:
+        for _ in range(_READS_PER_POLL):
+            data = port.read()
+            if not data:
+                break
+            for message in self._codec.feed(data):
+                self._take(message, now_ns)
+        port.flush_some()
+        if port.lost is not None:
+            self._drop_port(port, problem=port.lost)
+            self._pause(now_ns, _REOPEN_PAUSE_NS)
+        elif self._unanswered_since_ns is not None and now_ns - self._unanswered_since_ns > self._echo_timeout_ns:
+            self._greet(now_ns, problem=f"no echo for {ms_from_ns(self._echo_timeout_ns):g} ms")
+        if self._state is LinkState.HANDSHAKING and now_ns >= self._retry_ns:
+            port.offer(self._codec.encode(Hello(nonce=self._nonce, axis_count=self._axis_count)))
+            self._pause(now_ns, _HELLO_PAUSE_NS)
+
+    def _take(self, message: WireMessage, now_ns: int) -> None:
+        self._received += 1
+        if isinstance(message, Welcome) and message.nonce == self._nonce:
+            if self._state is LinkState.HANDSHAKING:
+                self._begin_session(message)
+        elif isinstance(message, Echo) and self._welcome is not None and message.session == self._welcome.session:
+            self._echo, self._echo_received_ns, self._unanswered_since_ns = message, now_ns, None
+        else:
+            self._foreign += 1
+
+    def _begin_session(self, welcome: Welcome) -> None:
+        if welcome.session == 0:
+            self._problem = (
+                f"the motor controller has {welcome.axis_count} axes, the configuration {self._axis_count}; "
+                "make [[axis]] match its firmware"
+            )
+            return
+        self._welcome = welcome
+        self._generation += 1
+        self._sequence = 0
+        self._state, self._problem = LinkState.UP, None
+
+    def _greet(self, now_ns: int, *, problem: str) -> None:
+        """Ask for a new session; the first hello is due at once."""
+        self._forget_session()
+        self._state, self._problem = LinkState.HANDSHAKING, problem
+        self._nonce = self._draw_nonce()
+        self._retry_ns, self._pause_ns = now_ns, 0
+
+    def _forget_session(self) -> None:
+        self._welcome = self._echo = self._echo_received_ns = self._unanswered_since_ns = None
+
+    def _drop_port(self, port: SerialPort, *, problem: str) -> None:
+        port.close()
+        self._earlier_written += port.written
+        self._earlier_superseded += port.superseded
+        self._port = None
+        self._pause_ns = 0
+        self._forget_session()
+        self._state, self._problem = LinkState.LOST, problem
+
+    def _pause(self, now_ns: int, limits_ns: tuple[int, int]) -> None:
+        first_ns, longest_ns = limits_ns
+        self._pause_ns = min(max(first_ns, 2 * self._pause_ns), longest_ns)
+        self._retry_ns = now_ns + self._pause_ns

@@ -91,7 +91,7 @@ def read_answer(message: Mapping[str, Any]) -> Answer | None:
     """An answer as the worker states it; its values are not yet checked against the schema."""
     numbers, times_ns = _integers(message, ("request_id", "epoch")), message.get("times_ns")
     values, bound_ns, passes = message.get("values"), message.get("bound_ns"), message.get("passes")
-    if numbers is None or message.get("finish") not in set(Finish) or not isinstance(values, (dict, type(None))):
+    if numbers is None or message.get("finish") not in list(Finish) or not isinstance(values, (dict, type(None))):
         return None
     if not _is_integers(times_ns, length=4) or not (bound_ns is None or _is_integer(bound_ns)):
         return None

@@ -106,7 +106,7 @@ class GuardProcess:
             kind = message["type"]
             if kind == "observation":
                 observation = read_observation(message) or observation
-            elif kind == "operator" and message.get("word") in set(OperatorWord):
+            elif kind == "operator" and message.get("word") in list(OperatorWord):
                 operator.append(OperatorWord(message["word"]))
             elif kind == "status":
                 self._caller.send({"type": "status", "status": to_plain(self._status())})

@@ -10,12 +10,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from edgeguard.answer import Field, check_values, read_schema
+from edgeguard.answer import Field, Grid, Scalar, check_values, read_schema
 from edgeguard.config import Config, read_config
 from edgeguard.config.reader import Problems
 from edgeguard.config.sections import Axis
 from edgeguard.errors import ConfigError, SchemaError
 from edgeguard.link import CODECS
+
+MOST_NAMED = 1_000
+"""An axis that takes its number from a table needs one that a person can read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,19 +76,31 @@ def _check_axes(config: Config, fields: tuple[Field, ...], problems: Problems) -
 def _check_source(axis: Axis, field: Field, problems: Problems) -> None:
     where = f"axis {axis.name!r}.source"
     if axis.source.values is None:
-        if not field.numeric:
-            problems.add(where, f"the answer's field {field.name!r} is no number: give values = {{ … = number }}")
+        for value in _extremes(field):
+            if isinstance(value, (bool, str)) or value is None:
+                problems.add(
+                    where, f"the answer's field {field.name!r} may say {value!r}: give values = {{ … = number }}"
+                )
+            elif not axis.low <= value <= axis.high:
+                problems.add(where, f"{value} is out of the axis' range {axis.low:g} to {axis.high:g}")
         return
-    known = {str(value) for value in field.values()} if field.count <= 10_000 else set()
+    if len(field) > MOST_NAMED:
+        problems.add(f"{where}.values", f"the answer's field {field.name!r} has {len(field)} values: too many to name")
+        return
+    known = {value_key(value) for value in field}
     for missing in sorted(known - axis.source.values.keys()):
         problems.add(f"{where}.values", f"no number for {missing!r}, which the answer may say")
-    for extra in sorted(axis.source.values.keys() - known):
-        problems.add(f"{where}.values", f"{extra!r} is nothing that the answer's field {field.name!r} may say")
-    for name, value in axis.source.values.items():
-        if not axis.low <= value <= axis.high:
+    for name, number in axis.source.values.items():
+        if name not in known:
+            problems.add(f"{where}.values", f"{name!r} is nothing that the answer's field {field.name!r} may say")
+        if not axis.low <= number <= axis.high:
             problems.add(
-                f"{where}.values", f"{name} = {value:g} is out of the axis' range {axis.low:g} to {axis.high:g}"
+                f"{where}.values", f"{name} = {number:g} is out of the axis' range {axis.low:g} to {axis.high:g}"
             )
+
+
+def _extremes(field: Field) -> list[Scalar]:
+    return [field.first, field.last] if isinstance(field, Grid) else list(field)
 
 
 def _check_prompt(config: Config, fields: tuple[Field, ...], problems: Problems) -> None:

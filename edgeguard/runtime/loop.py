@@ -39,9 +39,7 @@ class LoopGuard:
         self._clock = clock
         self._wire = CallerWire([axis.name for axis in parts.config.axes])
         self._driver = Driver(
-            settings=Settings.from_config(
-                parts.config, parts.assembly.fields, reserve_ns=self._reserve_ns, wire_ns=0
-            ),
+            settings=Settings.from_config(parts.config, parts.assembly.fields, reserve_ns=self._reserve_ns, wire_ns=0),
             wire=self._wire,
             worker=parts.supervisor,
             latch=parts.latch,
@@ -78,9 +76,7 @@ class LoopGuard:
         )
         return self._observation.captured_ns
 
-    def tick(
-        self, now_ns: int | None = None, *, measured: Mapping[str, float | None] | None = None
-    ) -> SetPoint | None:
+    def tick(self, now_ns: int | None = None, *, measured: Mapping[str, float | None] | None = None) -> SetPoint | None:
         """One step; the command to send now, or ``None`` when there is nothing new to send.
 
         ``measured`` is what each axis does, in its unit; a stop starts from it.

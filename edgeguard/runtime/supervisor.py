@@ -25,6 +25,10 @@ WORKER_MODULE = "edgeguard.engine.worker"
 BACK_OFF_FIRST_NS = 200 * NS_PER_MS
 BACK_OFF_LIMIT_NS = 10_000 * NS_PER_MS
 
+SPAWNER_ENDS_WITHIN_S = 2.0
+"""Its channel closed, it kills its worker and ends; a second one is started by the operator's word only, never in a tick
+that counts."""
+
 
 def worker_argv(config: Path, profile: Path | None) -> list[str]:
     """The command line of the worker behind its descriptor; the spawner puts the descriptor in place of ``{fd}``."""
@@ -95,17 +99,12 @@ class Supervisor:
     def close(self) -> None:
         """Let both processes end; the spawner takes the worker with it."""
         self._close_worker()
-        if self._spawner_channel is not None:
-            self._spawner_channel.close()
-        if self._spawner is not None:
-            self._spawner.terminate()
+        self._end_spawner()
 
     def _start(self) -> None:
-        if self._spawner is None or self._spawner.poll() is not None:
-            self._start_spawner()
-        assert self._spawner_channel is not None
+        spawner = self._spawner_channel or self._start_spawner()
         self._worker_channel, theirs = Channel.pair()
-        sent = self._spawner_channel.send({"type": "spawn", "argv": self._argv}, fds=[theirs.fileno()])
+        sent = spawner.send({"type": "spawn", "argv": self._argv}, fds=[theirs.fileno()])
         theirs.close()
         self.ready, self.pid, self._start_at_ns, self._reason = {}, None, None, None
         self.starts += 1
@@ -114,13 +113,28 @@ class Supervisor:
         else:
             self._give_up("the spawner does not take messages")
 
-    def _start_spawner(self) -> None:
-        self._spawner_channel, theirs = Channel.pair()
+    def _start_spawner(self) -> Channel:
+        self._end_spawner()
+        channel, theirs = Channel.pair()
         argv = [sys.executable, "-m", SPAWNER_MODULE, str(theirs.fileno())]
         self._spawner = subprocess.Popen(
             argv, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log
         )
         theirs.close()
+        self._spawner_channel = channel
+        return channel
+
+    def _end_spawner(self) -> None:
+        if self._spawner_channel is not None:
+            self._spawner_channel.close()
+            self._spawner_channel = None
+        if self._spawner is not None:
+            try:
+                self._spawner.wait(timeout=SPAWNER_ENDS_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                self._spawner.kill()
+                self._spawner.wait()
+            self._spawner = None
 
     def _listen_to_spawner(self, now_ns: int) -> None:
         channel = self._spawner_channel
@@ -131,7 +145,11 @@ class Supervisor:
                 self.pid = message.get("pid")
             elif message["type"] == "exited" and message.get("pid") == self.pid:
                 self._note_exit(now_ns, message)
+            elif message["type"] == "refused":
+                self._reason = str(message.get("error"))
+                self._note_exit(now_ns, message)
         if channel.closed:
+            channel.close()
             self._spawner_channel = None
             self._give_up("the spawner process is gone")
 

@@ -1,0 +1,38 @@
+"""Whether the calibration profile is this worker's, on this board, as it is now: the exact difference, or nothing.
+
+The profile is read once, at the start; the comparison is made when a worker says what it is, and kept until another
+worker does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from edgeguard.board import read_fingerprint
+from edgeguard.budget.profile_json import load_profile
+from edgeguard.types import Cause
+
+
+class ProfileCheck:
+    """One profile against whatever worker is there."""
+
+    def __init__(self, file: Path) -> None:
+        self._profile = load_profile(file)
+        self._board = read_fingerprint()
+        self._checked: Mapping[str, Any] = {}
+        self._conditions: tuple[tuple[Cause, str], ...] = ()
+
+    def conditions(self, ready: Mapping[str, Any]) -> tuple[tuple[Cause, str], ...]:
+        """The cause ``profile stale`` with the differences, for the worker whose ``ready`` message this is."""
+        if ready is not self._checked:
+            self._checked = ready
+            self._conditions = self._compare(ready) if ready else ()
+        return self._conditions
+
+    def _compare(self, ready: Mapping[str, Any]) -> tuple[tuple[Cause, str], ...]:
+        identity = ready.get("identity")
+        fingerprint = {**self._board, **(identity if isinstance(identity, dict) else {})}
+        differences = self._profile.differences(fingerprint)
+        return ((Cause.PROFILE_STALE, "; ".join(differences)),) if differences else ()

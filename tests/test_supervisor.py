@@ -1,0 +1,157 @@
+"""One worker is kept alive, replaced, backed off and given up, by real processes, without ever waiting for them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fake_worker import write_behaviour
+
+from edgeguard.clock import NS_PER_S, SystemClock
+from edgeguard.guard.interface import WorkerPhase
+from edgeguard.runtime.supervisor import Supervisor
+from edgeguard.types import Answer, Finish, Observation, Request
+
+FAKE_WORKER = Path(__file__).with_name("fake_worker.py")
+CONFIG = """
+[prompt]
+user = "{n}"
+[answer.schema]
+properties = { speed = { enum = ["slow", "fast"] } }
+[[field]]
+name = "n"
+[[axis]]
+name = "linear"
+source = { field = "speed", values = { slow = 0.1, fast = 0.5 } }
+min = 0
+max = 1
+rate_up = 1
+[[rule]]
+name = "stop"
+"""
+
+
+class Station:
+    """A supervisor under test, polled as a tick would."""
+
+    def __init__(self, config: Path, *, failures_allowed: int) -> None:
+        self.config = config
+        self.clock = SystemClock()
+        argv = [sys.executable, str(FAKE_WORKER), "{fd}", str(config)]
+        self.supervisor = Supervisor(argv=argv, failures_allowed=failures_allowed)
+        self.answers: list[Answer] = []
+
+    def until(self, condition, *, limit_s: float = 20.0) -> None:
+        give_up = time.monotonic() + limit_s
+        while not condition():
+            assert time.monotonic() < give_up, self.supervisor.status
+            self.answers += self.supervisor.poll(self.clock.now_ns())
+            time.sleep(0.002)
+
+    def until_phase(self, phase: WorkerPhase) -> None:
+        self.until(lambda: self.supervisor.status.phase is phase)
+
+    def ask(self, request_id: int, *, within_s: float = 1.0) -> None:
+        now_ns = self.clock.now_ns()
+        observation = Observation(fields={"n": 1}, captured_ns=now_ns)
+        answer_by_ns = now_ns + int(within_s * NS_PER_S)
+        assert self.supervisor.ask(
+            Request(request_id=request_id, epoch=1, observation=observation, answer_by_ns=answer_by_ns)
+        )
+
+
+@pytest.fixture
+def station(tmp_path) -> Iterator[Station]:
+    config = tmp_path / "robot.toml"
+    config.write_text(CONFIG)
+    station = Station(config, failures_allowed=3)
+    yield station
+    station.supervisor.close()
+
+
+def test_a_worker_starts_answers_and_states_its_bound(station):
+    write_behaviour(station.config, bound_ms=80)
+    station.until_phase(WorkerPhase.READY)
+    assert station.supervisor.status.bound_ns == 80_000_000
+    station.ask(5)
+    station.until(lambda: station.answers)
+    assert (station.answers[0].request_id, station.answers[0].finish) == (5, Finish.COMPLETE)
+    assert station.answers[0].values == {"speed": "slow"}
+
+
+def test_a_killed_worker_is_replaced_by_another_process(station):
+    station.until_phase(WorkerPhase.READY)
+    first = station.supervisor.pid
+    os.kill(first, signal.SIGKILL)
+    station.until_phase(WorkerPhase.GONE)
+    station.until_phase(WorkerPhase.READY)
+    assert station.supervisor.pid not in (None, first)
+    assert station.supervisor.starts == 2
+
+
+def test_a_stopped_worker_is_killed_on_request_and_seen_gone_before_the_next_starts(station):
+    station.until_phase(WorkerPhase.READY)
+    first = station.supervisor.pid
+    os.kill(first, signal.SIGSTOP)
+    station.supervisor.restart("it hung")
+    assert station.supervisor.status.phase is WorkerPhase.GONE
+    station.until(lambda: station.supervisor.starts == 2)
+    with pytest.raises(ProcessLookupError):
+        os.kill(first, 0)
+    station.until_phase(WorkerPhase.READY)
+
+
+def test_a_worker_that_fails_again_and_again_is_given_up_until_the_operator_says_so(station):
+    write_behaviour(station.config, start="crash")
+    station.until_phase(WorkerPhase.UNAVAILABLE)
+    assert station.supervisor.starts == 3
+    assert "3 failures in a row" in station.supervisor.status.detail
+    write_behaviour(station.config)
+    station.supervisor.retry()
+    station.until_phase(WorkerPhase.READY)
+
+
+def test_a_worker_that_says_why_it_cannot_start_is_not_tried_again(station):
+    write_behaviour(station.config, start="fail")
+    station.until_phase(WorkerPhase.UNAVAILABLE)
+    assert station.supervisor.starts == 1
+    assert station.supervisor.status.detail
+
+
+def test_the_death_of_the_spawner_takes_the_worker_along_and_is_no_exception(station):
+    station.until_phase(WorkerPhase.READY)
+    worker = station.supervisor.pid
+    os.kill(station.supervisor._spawner.pid, signal.SIGKILL)
+    station.until_phase(WorkerPhase.UNAVAILABLE)
+    station.until(lambda: not alive(worker))
+    station.supervisor.retry()
+    station.until_phase(WorkerPhase.READY)
+
+
+def test_garbage_from_the_worker_is_dropped(station):
+    write_behaviour(station.config, faults={"*": "garbage"})
+    station.until_phase(WorkerPhase.READY)
+    station.ask(1)
+    station.until(lambda: station.answers)
+    assert [answer.request_id for answer in station.answers] == [1]
+
+
+def test_a_worker_that_does_not_read_costs_the_guard_no_time(station):
+    station.until_phase(WorkerPhase.READY)
+    os.kill(station.supervisor.pid, signal.SIGSTOP)
+    for number in range(2_000):  # far more than the socket holds: the newest are lost, and nothing waits
+        station.supervisor.cancel(number)
+    assert station.supervisor.poll(station.clock.now_ns()) == []
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"

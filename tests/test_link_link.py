@@ -1,0 +1,283 @@
+"""The guard's end of the wire against a motor controller on a real pty: handshake, sessions, loss and return."""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from edgeguard.clock import NS_PER_MS, NS_PER_S
+from edgeguard.errors import LinkError
+from edgeguard.link import Link, SerialPort, make_codec
+from edgeguard.link.controller_core import ControllerCore
+from edgeguard.link.motor import MotorAxis
+from edgeguard.link.pty_port import PtyPort
+from edgeguard.types import Action, SetPoint
+from edgeguard.types.wire import Command, Echo, Hello, LinkState, MotorFlag, Sent, Welcome
+
+AXES = ("linear", "angular")
+ECHO_TIMEOUT_MS = 300
+MOVE = SetPoint(axes={"linear": 0.5, "angular": 0.0}, action=Action.MOVE, life_ms=80)
+
+
+class Bench:
+    """A link and a motor controller, with one clock that only ``tick`` moves."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.now_ns = NS_PER_S
+        sessions = count(100)
+        self.core = ControllerCore(
+            axes=[MotorAxis(name=name, accel=1.0, decel=2.0) for name in AXES],
+            codec=make_codec("cobs", axes=AXES),
+            link_timeout_ms=80,
+            draw_session=lambda: next(sessions),
+            start_ns=self.now_ns,
+        )
+        self.peer = PtyPort(path=path)
+        self.codec = make_codec("cobs", axes=AXES)  # to look at and forge what is on the line
+        nonces = count(1)
+        self.link = Link(
+            open_port=partial(SerialPort, path=str(path), baud=115_200),
+            codec=make_codec("cobs", axes=AXES),
+            axis_count=len(AXES),
+            echo_timeout_ns=ECHO_TIMEOUT_MS * NS_PER_MS,
+            draw_nonce=lambda: next(nonces),
+        )
+
+    def tick(self, ms: int = 20) -> None:
+        """Let ``ms`` pass, poll, and have the motor controller answer what it was sent."""
+        self.now_ns += ms * NS_PER_MS
+        self.link.poll(now_ns=self.now_ns)
+
+    def serve(self) -> None:
+        """The motor controller reads what is on the line and replies."""
+        assert select.select([self.peer], [], [], 1.0)[0], "nothing was sent"
+        self.peer.write(self.core.receive(self.peer.read(), now_ns=self.now_ns))
+
+    def hear(self) -> None:
+        """The link takes in what is on the line."""
+        fd = self.link.fileno()
+        assert fd is not None
+        assert select.select([fd], [], [], 1.0)[0], "nothing was said"
+        self.link.poll(now_ns=self.now_ns)
+
+    def send(self, set_point: SetPoint = MOVE) -> Sent | None:
+        return self.link.send(set_point, now_ns=self.now_ns)
+
+    def shake_hands(self) -> None:
+        self.tick()
+        self.serve()
+        self.hear()
+        assert self.link.status.up
+
+    def said(self) -> list[object]:
+        """What the link has sent, without the motor controller seeing it."""
+        messages: list[object] = []
+        while select.select([self.peer], [], [], 0.05)[0]:
+            messages += self.codec.feed(self.peer.read())
+        return messages
+
+    def unplug(self) -> None:
+        self.peer.close()
+
+    def plug_in(self) -> None:
+        self.peer = PtyPort(path=self._path)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    bench = Bench(tmp_path / "port")
+    yield bench
+    bench.link.close()
+    if bench.peer.path.exists():
+        bench.peer.close()
+
+
+def test_a_handshake_gives_a_session_and_commands_are_echoed(bench: Bench) -> None:
+    assert bench.link.status.state is LinkState.LOST
+    bench.shake_hands()
+    status = bench.link.status
+    assert (status.state, status.session, status.generation, status.problem) == (LinkState.UP, 100, 1, None)
+    assert status.controller_timeout_ms == 80
+
+    for sequence in (0, 1, 2):
+        sent = bench.send()
+        assert sent is not None
+        assert sent.written
+        assert sent.command == Command(axes=MOVE.axes, action=Action.MOVE, session=100, sequence=sequence, life_ms=80)
+        bench.serve()
+        bench.hear()
+        bench.tick()
+    echo = bench.link.status.echo
+    assert echo is not None
+    assert (echo.sequence, echo.flags) == (2, MotorFlag.MOVING)
+    assert bench.link.status.echo_received_ns == bench.now_ns - 20 * NS_PER_MS
+    assert bench.link.status.written == 4, "a hello and three commands"
+    assert len(bench.core.received) == 3
+
+
+def test_before_the_handshake_no_command_is_sent_or_kept(bench: Bench) -> None:
+    bench.tick()
+    assert bench.link.status.problem == "the motor controller has not answered yet"
+    assert bench.send() is None
+    assert bench.link.status.unsent == 1
+    bench.serve()
+    bench.hear()
+    assert bench.link.status.up
+    assert bench.said() == []
+
+
+def test_an_unanswered_hello_is_repeated_with_a_growing_pause(bench: Bench) -> None:
+    for _ in range(100):
+        bench.tick(10)
+    assert bench.said() == [Hello(nonce=1, axis_count=2)] * 8  # after 0, 20, 60, 140, 300, 500, 700, 900 ms
+
+
+def test_a_session_drawn_twice_for_a_repeated_hello_is_one_session(bench: Bench) -> None:
+    bench.tick()
+    bench.tick(50)
+    bench.serve()  # answers both hellos
+    bench.hear()
+    assert bench.link.status.generation == 1
+    assert bench.link.status.session == 100
+    assert bench.link.status.foreign == 0
+
+
+def test_a_controller_with_other_axes_is_named(bench: Bench) -> None:
+    bench.tick()
+    bench.peer.write(bench.codec.encode(Welcome(nonce=1, session=0, axis_count=3, link_timeout_ms=80)))
+    bench.hear()
+    status = bench.link.status
+    assert status.state is LinkState.HANDSHAKING
+    assert status.problem == ("the motor controller has 3 axes, the configuration 2; make [[axis]] match its firmware")
+
+
+def test_messages_of_another_session_or_nonce_and_our_own_voice_are_ignored(bench: Bench) -> None:
+    bench.tick()
+    bench.peer.write(bench.codec.encode(Welcome(nonce=99, session=7, axis_count=2, link_timeout_ms=80)))
+    bench.hear()
+    assert bench.link.status.state is LinkState.HANDSHAKING
+    bench.serve()
+    bench.hear()
+    echo = Echo(
+        session=7, sequence=0, flags=MotorFlag(0), life_ms=0, axes={"linear": 0.0, "angular": 0.0}, controller_ms=0
+    )
+    command = Command(axes=echo.axes, action=Action.MOVE, session=100, sequence=9, life_ms=80)  # type: ignore[arg-type]
+    for message in (echo, command):
+        bench.peer.write(bench.codec.encode(message))
+        bench.hear()
+    assert bench.link.status.session == 100
+    assert bench.link.status.echo is None
+    assert bench.link.status.foreign == 3
+
+
+def test_damage_on_the_line_is_counted_and_survived(bench: Bench) -> None:
+    bench.shake_hands()
+    bench.peer.write(b"\0noise\0")
+    bench.hear()
+    assert bench.link.status.corrupt == 1
+    bench.send()
+    bench.serve()
+    bench.hear()
+    assert bench.link.status.echo is not None
+
+
+def test_silence_after_a_command_asks_for_a_new_session(bench: Bench) -> None:
+    bench.shake_hands()
+    for _ in range(ECHO_TIMEOUT_MS // 20):
+        bench.send()
+        bench.tick()
+    assert bench.link.status.up
+    bench.tick()
+    status = bench.link.status
+    assert (status.state, status.session, status.echo) == (LinkState.HANDSHAKING, None, None)
+    assert status.problem == "no echo for 300 ms"
+    assert bench.send() is None
+    bench.serve()  # it wakes up: obeys nothing that is old, and answers the hello
+    assert bench.core.values == {"linear": 0.0, "angular": 0.0}
+    bench.hear()
+    assert (bench.link.status.session, bench.link.status.generation) == (101, 2)
+
+
+def test_silence_without_a_command_is_no_fault(bench: Bench) -> None:
+    bench.shake_hands()
+    for _ in range(200):
+        bench.tick()
+    assert bench.link.status.up
+
+
+def test_a_lost_port_is_noticed_at_the_next_poll_and_reopened(bench: Bench) -> None:
+    bench.shake_hands()
+    bench.send()
+    bench.unplug()
+    bench.tick()
+    status = bench.link.status
+    assert status.state is LinkState.LOST
+    assert status.problem in ("Input/output error", "hung up")
+    assert (status.session, status.echo, bench.link.fileno()) == (None, None, None)
+    assert bench.send() is None
+
+    for _ in range(50):
+        bench.tick()
+    problem = bench.link.status.problem
+    assert problem is not None
+    assert "does not exist; plug the motor controller in" in problem
+
+    bench.plug_in()
+    bench.peer.write(b"old bytes \0 of another life")
+    for _ in range(25):  # half a second: the longest pause
+        bench.tick()
+    assert bench.link.status.state is LinkState.HANDSHAKING
+    bench.serve()
+    bench.hear()
+    status = bench.link.status
+    assert (status.session, status.generation) == (101, 2)
+    sent = bench.send()
+    assert sent is not None
+    assert sent.command.sequence == 0
+    assert status.written >= 3, "the counters survive the port"
+
+
+def test_attempts_to_reopen_are_spaced_out(tmp_path: Path) -> None:
+    attempts = []
+
+    def refuse() -> SerialPort:
+        attempts.append(now_ns)
+        raise LinkError("port: does not exist")
+
+    link = Link(open_port=refuse, codec=make_codec("cobs", axes=AXES), axis_count=2, echo_timeout_ns=NS_PER_S)
+    for now_ns in range(0, 5 * NS_PER_S, 10 * NS_PER_MS):
+        assert link.poll(now_ns=now_ns).problem == "port: does not exist"
+    assert [attempt // NS_PER_MS for attempt in attempts[:6]] == [0, 50, 150, 350, 750, 1250]
+    assert len(attempts) == 6 + 7
+
+
+def test_a_port_that_is_missing_at_the_start_is_an_error(tmp_path: Path) -> None:
+    open_port: Callable[[], SerialPort] = partial(SerialPort, path=str(tmp_path / "none"), baud=115_200)
+    link = Link(open_port=open_port, codec=make_codec("cobs", axes=AXES), axis_count=2, echo_timeout_ns=NS_PER_S)
+    with pytest.raises(LinkError, match="none: does not exist"):
+        link.connect(now_ns=0)
+
+
+def test_a_closed_link_has_no_port(bench: Bench) -> None:
+    bench.shake_hands()
+    bench.link.close()
+    assert bench.link.fileno() is None
+    assert bench.link.status.state is LinkState.LOST
+    bench.link.close()
+
+
+def test_sequence_numbers_wrap_and_are_obeyed_all_the_way(bench: Bench) -> None:
+    bench.shake_hands()
+    for number in range(65_540):
+        sent = bench.send()
+        assert sent is not None
+        if number % 100 == 99 or number > 65_530:  # often enough for a number to be newer than the one before
+            while not bench.core.received or bench.core.received[-1].sequence != sent.command.sequence:
+                bench.serve()
+    assert [receipt.sequence for receipt in bench.core.received][-6:] == [65_534, 65_535, 0, 1, 2, 3]

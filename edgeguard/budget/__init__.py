@@ -4,6 +4,7 @@
 """
 
 from edgeguard.budget.cost import PassCost, PassTimes
+from edgeguard.budget.planner import Planner
 from edgeguard.budget.profile import Bound, Profile, RequestTimes, Schedule, differences, fingerprint_digest
 from edgeguard.budget.profile_json import load_profile, parse_profile, profile_text
 
@@ -11,6 +12,7 @@ __all__ = [
     "Bound",
     "PassCost",
     "PassTimes",
+    "Planner",
     "Profile",
     "RequestTimes",
     "Schedule",

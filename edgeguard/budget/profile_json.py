@@ -169,7 +169,7 @@ def _is_whole(value: object, *, low: int) -> bool:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float, Decimal)) and not isinstance(value, bool) and abs(value) < _MOST
+    return isinstance(value, (int, float, Decimal)) and not isinstance(value, bool) and -_MOST < value < _MOST
 
 
 def _short(values: Sequence[object]) -> str:

@@ -55,7 +55,6 @@ class _LlamaGraph:
         self._lengths()
         self._rotary()
         table = self._source.matrix("token_embd")
-        self._linear.store("token_embd", table)
         residual, delta = self._linear.look_up(ids, "token_embd", table, to="embedding"), ""
         for layer in range(layers):
             block = f"blk.{layer}"
@@ -129,7 +128,7 @@ class _LlamaGraph:
             kv_num_heads=hyper.kv_heads,
             do_rotary=1,
         )
-        return self._project(attended, [f"{block}.attn_output"], to=f"{block}.attn_delta")
+        return self._project(attended, [f"{block}.attn_output"], to=f"{block}.attn_output")
 
     def _feed_forward(self, normed: str, block: str) -> str:
         """SwiGLU: down(silu(gate(x)) * up(x))."""
@@ -139,7 +138,7 @@ class _LlamaGraph:
         sigmoid = file.node("Sigmoid", [gate], name=f"{block}.gate/sigmoid")
         silu = file.node("Mul", [gate, sigmoid], name=f"{block}.gate/silu")
         product = file.node("Mul", [silu, up], name=f"{block}.ffn_product")
-        return self._project(product, [f"{block}.ffn_down"], to=f"{block}.ffn_delta")
+        return self._project(product, [f"{block}.ffn_down"], to=f"{block}.ffn_down")
 
     def _head(self, residual: str, delta: str, table: Matrix) -> None:
         file = self._file
@@ -150,7 +149,6 @@ class _LlamaGraph:
         name = "token_embd"
         if not self._source.tied:
             name, table = "output", self._source.matrix("output")
-            self._linear.store(name, table)
         self._linear.multiply(hidden, name, table, to="logits")
 
     def _project(self, inputs: str, names: list[str], *, to: str) -> str:
@@ -158,10 +156,9 @@ class _LlamaGraph:
         matrices = [self._source.matrix(name) for name in names]
         together = concatenate(matrices)
         if together is not None:
-            self._linear.store(to, together)
             return self._linear.multiply(inputs, to, together, to=f"{to}/product")
-        parts = []
-        for name, matrix in zip(names, matrices, strict=True):
-            self._linear.store(name, matrix)
-            parts.append(self._linear.multiply(inputs, name, matrix, to=f"{name}/product"))
+        parts = [
+            self._linear.multiply(inputs, name, matrix, to=f"{name}/product")
+            for name, matrix in zip(names, matrices, strict=True)
+        ]
         return self._file.node("Concat", parts, name=f"{to}/product", axis=-1)

@@ -1,12 +1,15 @@
 """Multiplying by a weight matrix and looking up its rows, in ONNX nodes, at the precision the matrix has.
 
-A matrix is stored once under its name: ``NAME`` (packed or dense), ``NAME.scales``, ``NAME.carry``. The embedding and
-a head tied to it share that storage. See ``weights`` for what a carry is.
+A matrix is stored once, under its name: ``NAME`` (packed or dense), ``NAME.scales``, ``NAME.carry``. A head that is
+tied to the embedding shares the embedding's storage. See ``weights`` for what a carry is.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 from onnx import TensorProto
 
 from edgeguard.model.onnx_file import MICROSOFT, OnnxFile
@@ -19,28 +22,29 @@ class LinearWriter:
     def __init__(self, *, file: OnnxFile, accuracy_level: int) -> None:
         self._file = file
         self._accuracy_level = accuracy_level
+        self._stored_as_rows: set[str] = set()
         self._block_sums: dict[str, str] = {}
 
-    def store(self, name: str, matrix: Matrix) -> None:
-        """Write the matrix as (N, ...) rows, ready for ``multiply`` and ``look_up``."""
+    def look_up(self, ids: str, name: str, matrix: Matrix, *, to: str) -> str:
+        """The rows ``ids`` (batch, k) of the matrix: float32 (batch, k, K)."""
+        file = self._file
         if isinstance(matrix, Dense):
-            self._file.weight(name, matrix.values)
-            return
-        self._file.weight(name, matrix.packed)
-        self._file.weight(f"{name}.scales", matrix.scales)
-        if matrix.carry is not None:
-            self._file.weight(f"{name}.carry", matrix.carry)
+            found = file.node("Gather", [self._rows(name, matrix.values), ids], name=f"{to}/rows")
+            return file.node("Cast", [found], name=to, to=TensorProto.FLOAT)
+        blocks = self._look_up_blocks(ids, name, matrix, to=to)
+        shape = file.constant(f"{to}/shape", np.array([0, 0, matrix.shape[1]], np.int64))
+        return file.node("Reshape", [blocks, shape], name=to)
 
     def multiply(self, inputs: str, name: str, matrix: Matrix, *, to: str) -> str:
-        """``inputs`` (batch, k, K) times the stored matrix, transposed: float32 (batch, k, N)."""
+        """``inputs`` (batch, k, K) times the transposed matrix: float32 (batch, k, N)."""
+        file = self._file
         if isinstance(matrix, Dense):
-            return self._dense(inputs, name, to=to)
+            return file.node("MatMul", [inputs, self._columns(name, matrix.values)], name=to)
         rows, columns = matrix.shape
-        product = f"{to}/symmetric" if matrix.carry is not None else to
-        self._file.node(
+        product = file.node(
             "MatMulNBits",
-            [inputs, name, f"{name}.scales"],
-            name=product,
+            [inputs, self._rows(name, matrix.packed), self._rows(f"{name}.scales", matrix.scales)],
+            name=to if matrix.carry is None else f"{to}/symmetric",
             domain=MICROSOFT,
             K=columns,
             N=rows,
@@ -50,25 +54,17 @@ class LinearWriter:
         )
         if matrix.carry is None:
             return product
-        carried = self._dense(self._sums_of(inputs, columns), f"{name}.carry", to=f"{to}/carry")
-        return self._file.node("Add", [product, carried], name=to)
-
-    def look_up(self, ids: str, name: str, matrix: Matrix, *, to: str) -> str:
-        """The rows ``ids`` (batch, k) of the stored matrix: float32 (batch, k, K)."""
-        file = self._file
-        if isinstance(matrix, Dense):
-            found = file.node("Gather", [name, ids], name=f"{to}/rows")
-            return file.node("Cast", [found], name=to, to=TensorProto.FLOAT)
-        blocks = self._look_up_blocks(ids, name, matrix, to=to)
-        shape = file.constant(f"{to}/shape", np.array([0, 0, matrix.shape[1]], np.int64))
-        return file.node("Reshape", [blocks, shape], name=to)
+        operands = [self._sums_of(inputs, columns), self._columns(f"{name}.carry", matrix.carry)]
+        return file.node("Add", [product, file.node("MatMul", operands, name=f"{to}/carry")], name=to)
 
     def _look_up_blocks(self, ids: str, name: str, matrix: Quantised, *, to: str) -> str:
+        """Float32 (batch, k, K / 32, 32)."""
         file = self._file
-        scales = file.view(f"{name}.scales_3d", f"{name}.scales", (*matrix.scales.shape, 1))
+        per_block = (*matrix.scales.shape, 1)
+        scales = file.view(f"{name}.scales_3d", self._rows(f"{name}.scales", matrix.scales), per_block)
         blocks = file.node(
             "GatherBlockQuantized",
-            [name, ids, scales],
+            [self._rows(name, matrix.packed), ids, scales],
             name=f"{to}/blocks",
             domain=MICROSOFT,
             bits=matrix.bits,
@@ -78,15 +74,9 @@ class LinearWriter:
         )
         if matrix.carry is None:
             return blocks
-        column = file.view(f"{name}.carry_3d", f"{name}.carry", (*matrix.carry.shape, 1))
-        carried = file.node("Gather", [column, ids], name=f"{to}/carry")
+        carries = file.view(f"{name}.carry_3d", self._rows(f"{name}.carry", matrix.carry), per_block)
+        carried = file.node("Gather", [carries, ids], name=f"{to}/carry")
         return file.node("Add", [blocks, carried], name=f"{to}/exact")
-
-    def _dense(self, inputs: str, name: str, *, to: str) -> str:
-        """ONNX Runtime folds the cast and the transposition when it loads the model; the file keeps its precision."""
-        wide = self._file.node("Cast", [name], name=f"{to}/float32", to=TensorProto.FLOAT)
-        columns = self._file.node("Transpose", [wide], name=f"{to}/transposed", perm=[1, 0])
-        return self._file.node("MatMul", [inputs, columns], name=to)
 
     def _sums_of(self, inputs: str, columns: int) -> str:
         """The sums over each block of ``inputs``: float32 (batch, k, K / 32)."""
@@ -97,3 +87,20 @@ class LinearWriter:
             blocks = file.node("Reshape", [inputs, shape], name=f"{inputs}/blocks")
             self._block_sums[inputs] = file.node("ReduceSum", [blocks, axis], name=f"{inputs}/block_sums", keepdims=0)
         return self._block_sums[inputs]
+
+    def _rows(self, name: str, values: NDArray[Any]) -> str:
+        """The operand that holds ``values`` as they are."""
+        if name not in self._stored_as_rows:
+            self._stored_as_rows.add(name)
+            self._file.weight(name, values)
+        return name
+
+    def _columns(self, name: str, values: NDArray[Any]) -> str:
+        """The operand that holds ``values`` (N, K) as float32 (K, N); ONNX Runtime folds the nodes when it loads."""
+        if name in self._stored_as_rows:
+            operand = self._file.node("Transpose", [name], name=f"{name}/transposed", perm=[1, 0])
+        else:
+            operand = self._file.weight(name, values.T)
+        if values.dtype == np.float32:
+            return operand
+        return self._file.node("Cast", [operand], name=f"{name}/float32", to=TensorProto.FLOAT)

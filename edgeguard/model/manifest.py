@@ -56,14 +56,16 @@ def is_complete(folder: Path) -> bool:
     )
 
 
-def verify(folder: Path) -> None:
-    """Raise ``ModelError`` naming the first file that is missing or not the one that was built."""
-    for name, entry in (read(folder) or {"files": {}})["files"].items():
+def verify(folder: Path) -> dict[str, Any]:
+    """The manifest, empty if there is none; ``ModelError`` names the first file that is not the one that was built."""
+    content = read(folder) or {}
+    for name, entry in content.get("files", {}).items():
         path = folder / name
         if not path.is_file():
             raise ModelError(f"{path}: is missing; build the model again")
         if sha256_of(path) != entry["sha256"]:
             raise ModelError(f"{path}: is damaged (its SHA-256 is not the manifest's); build the model again")
+    return content
 
 
 def sha256_of(path: Path) -> str:

@@ -97,9 +97,9 @@ class OnnxFile:
 
     def save(self, *, name: str) -> None:
         """Check the graph and write it; the data file is complete after this."""
-        graph = helper.make_graph(
-            self._nodes, name, self._inputs, self._outputs, initializer=list(self._initializers.values())
-        )
+        read = {operand for node in self._nodes for operand in node.input}  # a view may have replaced its original
+        initializers = [tensor for tensor in self._initializers.values() if tensor.name in read]
+        graph = helper.make_graph(self._nodes, name, self._inputs, self._outputs, initializer=initializers)
         model = helper.make_model(
             graph,
             ir_version=_IR_VERSION,

@@ -141,4 +141,5 @@ def _half(field: NDArray[np.uint8]) -> NDArray[np.float32]:
 def _neighbours(nibbles: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """ggml's nibble order to that of ``MatMulNBits``; both are 16 bytes a block."""
     elements: NDArray[np.uint8] = np.concatenate([nibbles & 0x0F, nibbles >> 4], axis=2)
-    return elements[..., 0::2] | (elements[..., 1::2] << np.uint8(4))
+    packed: NDArray[np.uint8] = elements[..., 0::2] | (elements[..., 1::2] << np.uint8(4))
+    return packed

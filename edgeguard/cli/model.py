@@ -1,0 +1,145 @@
+"""``edgeguard model build`` and ``edgeguard model inspect``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from edgeguard.model.inspect import ModelSummary
+    from edgeguard.model.progress import Progress
+
+_BUILD_HELP = """\
+Fetches the source that the recipe pins, checks its SHA-256, and writes a model folder that edgeguard and
+onnxruntime-genai read. It is built once: a second call prints the folder at once. Nothing half-made is left behind
+when it is interrupted.
+
+recipes that come with edgeguard: {recipes}
+A recipe of your own is a TOML file; its source is a wheel, a hub repository or a local GGUF file:
+
+  name = "mine"
+  summary = "a llama model of Q4_0, Q4_1, Q8_0, F16 or F32 tensors"
+  licence = "Apache-2.0"
+  [source]
+  path = "mine.gguf"         # or: hub, revision, file, sha256; or: wheel, version, file, sha256
+  [build]
+  accuracy_level = 4         # int8 activations, fast on CPU; 0 computes in float32
+"""
+
+_INSPECT_HELP = """\
+Prints architecture, parameters, precision per kind of tensor, the bytes that every pass reads and the bytes that the
+KV cache takes per token. The last two, with the memory's bandwidth, say how fast a pass can be at best. The files
+of a folder with a manifest are hashed, so a damaged one is named.
+"""
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``model`` and its own commands; each sets ``func(args) -> int``."""
+    from edgeguard.model.recipe import known
+
+    parser = commands.add_parser("model", help="build a model folder from a recipe, or look inside one")
+    own = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    build = own.add_parser(
+        "build",
+        help="fetch and build a model, once",
+        description=_BUILD_HELP.format(recipes=", ".join(known())),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    build.add_argument("recipe", metavar="RECIPE", help="the name of a recipe, or a recipe file (*.toml)")
+    build.add_argument(
+        "--cache",
+        type=Path,
+        metavar="DIR",
+        help="where models are kept (default: $EDGEGUARD_CACHE, else edgeguard/ in the user's cache)",
+    )
+    build.add_argument("--json", action="store_true", help="print one JSON object instead of the folder's path")
+    build.set_defaults(func=_build)
+    inspect = own.add_parser(
+        "inspect",
+        help="what is inside a model folder",
+        description=_INSPECT_HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    inspect.add_argument("folder", type=Path, metavar="PATH", help="a model folder")
+    inspect.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+    inspect.set_defaults(func=_inspect)
+
+
+def _build(arguments: argparse.Namespace) -> int:
+    from edgeguard.model.build import build
+    from edgeguard.model.recipe import find
+
+    recipe = find(arguments.recipe)
+    with _progress_bar() as progress:
+        folder = build(recipe, cache_dir=arguments.cache, progress=progress)
+    print(json.dumps({"recipe": recipe.name, "folder": str(folder)}) if arguments.json else folder)
+    return 0
+
+
+def _inspect(arguments: argparse.Namespace) -> int:
+    from edgeguard.model.inspect import inspect
+
+    summary = inspect(arguments.folder)
+    if arguments.json:
+        print(json.dumps(asdict(summary), default=str))
+    else:
+        _print_tables(summary)
+    return 0
+
+
+@contextmanager
+def _progress_bar() -> Iterator[Progress]:
+    """A bar per phase on stderr, so that stdout holds the result only; nothing where stderr is no terminal."""
+    from rich.console import Console
+    from rich.progress import Progress as Bars
+
+    bars = Bars(console=Console(file=sys.stderr), disable=not sys.stderr.isatty(), transient=True)
+    tasks: dict[str, Any] = {}
+
+    def show(phase: str, done: int, total: int) -> None:
+        if phase not in tasks:
+            tasks[phase] = bars.add_task(phase, total=total)
+        bars.update(tasks[phase], completed=done, total=total)
+
+    with bars:
+        yield show
+
+
+def _print_tables(summary: ModelSummary) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    facts = Table(show_header=False, box=None)
+    facts.add_row("architecture", f"{summary.architecture}, {summary.layers} layers")
+    facts.add_row("licence", summary.licence or "not stated")
+    facts.add_row("parameters", f"{summary.parameters:,}")
+    facts.add_row("vocabulary", f"{summary.vocabulary} tokens")
+    facts.add_row("context", f"{summary.context} tokens" if summary.context else "not stated")
+    facts.add_row("weights", _megabytes(summary.stored_bytes))
+    facts.add_row("bytes per pass", _megabytes(summary.bytes_per_pass))
+    facts.add_row("KV cache per token", f"{summary.kv_bytes_per_token:,} bytes")
+    facts.add_row("accuracy level", "not quantised" if summary.accuracy_level is None else str(summary.accuracy_level))
+    facts.add_row("logits", f"{summary.logits} position{'s' if summary.logits == 'all' else ''}")
+    facts.add_row("files", "as built (hashes checked)" if summary.verified else "no manifest to check them against")
+    kinds = Table("tensors", "precision", title_justify="left", box=None)
+    for heading in ("count", "parameters", "size"):
+        kinds.add_column(heading, justify="right")
+    for kind in summary.tensors:
+        kinds.add_row(
+            kind.purpose, kind.precision, str(kind.tensors), f"{kind.parameters:,}", _megabytes(kind.stored_bytes)
+        )
+    console = Console()
+    console.print(f"[bold]{summary.name}[/bold]  {summary.folder}", highlight=False)
+    console.print(facts)
+    console.print()
+    console.print(kinds)
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB"

@@ -41,11 +41,8 @@ from edgeguard.link.pty_port import PtyPort
 
 _STEP_NS = 2 * NS_PER_MS
 _MOTION_NS = 10 * NS_PER_MS
-_GOODBYE_NS = 2 * NS_PER_S
-"""How long the last report waits for a reader."""
-
-_RECEIPTS_PER_MESSAGE = 200
-"""About 30 kB: below the channel's limit, and quick enough to write for a step to stay short."""
+_RECEIPTS_PER_MESSAGE = 50
+"""7 kB for two axes: far below the channel's limit, and quick enough to write for a step to stay short."""
 
 
 class Simulation:
@@ -63,7 +60,7 @@ class Simulation:
         self.done = False
 
     def run(self, *, realtime: bool) -> None:
-        """Until ``done`` or until the owner is gone; then a last report."""
+        """Until ``done`` or until the owner is gone."""
         self._answers.append({"type": "ready", "realtime": realtime})
         step_ns = motion_ns = self._clock.now_ns()
         while not self.done:
@@ -78,11 +75,6 @@ class Simulation:
                 if self._channel is not None and not self._answers:
                     self._channel.send({"type": "motion", "t_ns": now_ns, "axes": self._core.values})
             self._send_answers()
-        self._tell_report(since_ns=0)
-        self._answers.append(self._state())
-        end_ns = self._clock.now_ns() + _GOODBYE_NS
-        while self._send_answers() and self._clock.now_ns() < end_ns:
-            self._clock.sleep_until_ns(self._clock.now_ns() + _STEP_NS)
         self._cut()
 
     def _wait(self, until_ns: int) -> None:
@@ -116,8 +108,8 @@ class Simulation:
                 self._frozen = told == "freeze"
             case "cut":
                 self._cut()
-            case "restore" if self._port is None:
-                self._port = PtyPort(path=self._path)
+            case "restore":
+                self._port = self._port or PtyPort(path=self._path)
             case "estop":
                 self._core.press_estop(now_ns=now_ns)
             case "fault":
@@ -152,13 +144,12 @@ class Simulation:
         stops = [asdict(stop) for stop in self._core.stops if stop.began_ns >= since_ns]
         self._answers.append({"type": "stops", "stops": stops, "latest_step_ns": self._latest_ns})
 
-    def _send_answers(self) -> bool:
-        """One answer a step, so that a long report delays no frame; true while some are left."""
-        if self._channel is None or self._channel.closed:
+    def _send_answers(self) -> None:
+        """One answer a step, so that a long report delays no frame; a full channel is tried again."""
+        if self._channel is None:
             self._answers.clear()
         elif self._answers and self._channel.send(self._answers[0]):
             self._answers.popleft()
-        return bool(self._answers)
 
 
 def _receipt(receipt: Receipt) -> Message:

@@ -17,7 +17,7 @@ import fcntl
 import os
 import struct
 import termios
-import threading
+from _thread import start_new_thread
 from contextlib import suppress
 
 import serial
@@ -86,7 +86,8 @@ class SerialPort:
         with suppress(OSError):  # the device may be gone, and its locks with it
             fcntl.flock(fd, fcntl.LOCK_UN)
             fcntl.ioctl(fd, termios.TIOCNXCL)
-        threading.Thread(target=os.close, args=(fd,), name="port-close", daemon=True).start()
+        # Not threading.Thread: its start waits until the new thread has run, which on a busy machine is a tick.
+        start_new_thread(_close, (fd,))
 
     def _begin(self) -> bool:
         """Take the frame out of the slot, unless the driver still holds more than one like it."""
@@ -131,6 +132,11 @@ def _open(path: str, *, baud: int) -> int:
         raise LinkError(f"{path}: {_explain(path, error)}") from error
     finally:
         opened.close()
+
+
+def _close(fd: int) -> None:
+    with suppress(OSError):  # of an unplugged device; it is closed all the same
+        os.close(fd)
 
 
 def _explain(path: str, error: OSError | termios.error) -> str:

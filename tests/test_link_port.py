@@ -127,6 +127,8 @@ def test_closing_does_not_wait_for_bytes_that_cannot_leave(port: SerialPort) -> 
     port.close()
     assert time.monotonic() - began < 1.0
     assert port.lost == "closed"
+    assert not port.offer(b"frame")
+    assert port.read() == b""
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ class SerialPort:
 
     def _begin(self) -> bool:
         """Take the frame out of the slot, unless the driver still holds more than one like it."""
-        if self._slot and self._unsent_bytes() <= len(self._slot):
+        if self.lost is None and self._slot and self._unsent_bytes() <= len(self._slot):
             self._rest, self._slot = self._slot, b""
         return bool(self._rest)
 

@@ -96,6 +96,16 @@ class ObservationError(EdgeguardError, ValueError):
     exit_code = 11
 
 
+class AnswerError(EdgeguardError, ValueError):
+    """An answer is not one that the schema allows; it is never applied."""
+
+    exit_code = 13
+
+
+class IncompleteAnswerError(AnswerError):
+    """An answer lacks fields of the schema; there are no partial answers."""
+
+
 class MissingExtraError(EdgeguardError):
     """An optional package is not installed; the message names the extra that brings it."""
 

@@ -1,0 +1,29 @@
+"""What the model may say: a JSON Schema becomes a few finite fields, and these an automaton over tokens.
+
+Pure logic: no clock, no file, no tokenizer of its own (``Vocabulary`` is handed in), no numpy. The guard's process
+uses the fields alone, to check what a worker claims; the worker's also the automaton, to make every answer valid
+by construction and to know its dearest path before the first token.
+"""
+
+from edgeguard.answer.automaton import Automaton, compile_answer
+from edgeguard.answer.field import Choice, Field, Grid, Scalar
+from edgeguard.answer.passes import PassPath, PathPrices
+from edgeguard.answer.schema import read_schema
+from edgeguard.answer.text import check_values, parse_answer, write_answer
+from edgeguard.answer.vocabulary import Vocabulary
+
+__all__ = [
+    "Automaton",
+    "Choice",
+    "Field",
+    "Grid",
+    "PassPath",
+    "PathPrices",
+    "Scalar",
+    "Vocabulary",
+    "check_values",
+    "compile_answer",
+    "parse_answer",
+    "read_schema",
+    "write_answer",
+]

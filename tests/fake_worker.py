@@ -37,11 +37,13 @@ import signal
 import socket
 import sys
 from collections.abc import Mapping
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run as a script, from any directory
 
+from edgeguard.budget import load_profile
 from edgeguard.channel import Channel, Message, encode
 from edgeguard.clock import NS_PER_MS, SystemClock
 from edgeguard.config import load_config
@@ -122,7 +124,7 @@ class FakeWorker:
         self._file = config
         self._config = load_config(config)
         self._behaviour = read_behaviour(config)
-        self._profile = profile
+        self._profile = None if profile is None else load_profile(profile)
         self._random = random.Random(self._behaviour["seed"])
         self._noise = self._random.gauss(0.0, 1.0)
         self._requests = 0
@@ -167,8 +169,18 @@ class FakeWorker:
         })  # fmt: skip
 
     def _bound_ns(self) -> int | None:
-        claimed = self._behaviour["bound_ms"]
-        return None if claimed is None else round(claimed * NS_PER_MS)
+        if self._behaviour["bound_ms"] is not None:
+            return round(self._behaviour["bound_ms"] * NS_PER_MS)
+        if self._profile is None:
+            return None
+        price_ns = self._profile.cost.passes_ns((one.k, one.p) for one in self._shapes())
+        return math.ceil(self._profile.bound.score * price_ns)
+
+    def _shapes(self) -> list[Pass]:
+        """The passes of every request, not yet made."""
+        sizes = self._behaviour["passes"]
+        cached = accumulate(sizes, initial=self._behaviour["prefix_tokens"])
+        return [Pass(k=k, p=p, elapsed_ns=0) for k, p in zip(sizes, cached, strict=False)]
 
     def _next_message(self) -> Message | None:
         if not self._waiting:
@@ -226,10 +238,8 @@ class FakeWorker:
             finish, detail = Finish(fault), "the fake was told so"
         else:
             self._advance_noise()
-            p = self._behaviour["prefix_tokens"]
-            for k in self._behaviour["passes"]:
-                passes.append(self._pass(k=k, p=p))
-                p += k
+            for shape in self._shapes():
+                passes.append(self._pass(k=shape.k, p=shape.p))
                 if self._cancelled(request):
                     return None
             self._clock.sleep_until_ns(self._clock.now_ns() + round(self._behaviour["overhead_ms"] * NS_PER_MS))

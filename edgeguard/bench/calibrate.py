@@ -1,0 +1,164 @@
+"""Calibration: a real worker, measured on this machine at the robot's own period, becomes a profile.
+
+The phases: wait until the machine is quiet; start a worker; sweep the sizes of its passes; ask it a few whole requests
+and fit the cost of a pass; start a fresh worker with these prices and ask it whole requests until enough of them count
+as independent; score them; bound. What is measured is what the robot will run: the real prompt, schema and prefix
+cache, varied observations, every request timed from its scheduled release to its answer in our hands.
+
+Times are nanoseconds; the clock is handed in and must be the machine's. Raises ``BusyError`` (the rules are in
+``edgeguard.bench.sampling``) and whatever kept the worker from starting. Whether the bound fits is
+``edgeguard.bench.verdict``'s business.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from edgeguard.bench.observations import draw_fields
+from edgeguard.bench.profile_store import write_profile
+from edgeguard.bench.sampling import BUSY_LIMIT, Sampler, Samples, wait_until_quiet
+from edgeguard.bench.scoring import bound_of, fit_cost, priced, provisional_bound, still_needed
+from edgeguard.bench.worker_client import Ready, WorkerClient
+from edgeguard.board import FixedKernel, read_fingerprint
+from edgeguard.budget import PassCost, PassTimes, Profile, Schedule
+from edgeguard.budget.bound import floor_n
+from edgeguard.clock import NS_PER_S, Clock, wall_time_iso
+from edgeguard.config import Config
+from edgeguard.model.progress import Progress, silent
+from edgeguard.runtime.supervisor import worker_argv
+from edgeguard.types import Value
+
+QUICK_PERCENTILE = 0.99
+"""What the quick way aims at: 299 independent requests at 95 % confidence, a minute at 5 Hz."""
+
+QUICK_LIMIT_NS = 300 * NS_PER_S
+FULL_LIMIT_NS = 3_600 * NS_PER_S
+
+SWEEP_SIZES = 8
+SWEEP_REPEATS = 15
+SWEEP_LIMIT_NS = 300 * NS_PER_S
+FIT_REQUESTS = 40
+
+WorkerCommand = Callable[[Path, "Path | None"], Sequence[str]]
+"""The command line of a worker for a configuration and perhaps a profile; ``{fd}`` stands for its channel."""
+
+
+def calibrate(
+    config: Config,
+    *,
+    clock: Clock,
+    quick: bool = True,
+    out: Path | None = None,
+    progress: Progress = silent,
+    worker: WorkerCommand = worker_argv,
+    busy_limit: float = BUSY_LIMIT,
+) -> Profile:
+    """Measure, and write the profile to ``out`` if given.
+
+    ``quick``: until the p99 can be named, five minutes at most; else until ``max_miss_rate`` can, an hour at most.
+    Either way the highest percentile that the independent requests support is the one that is named.
+    """
+    bench = _Bench(config, clock=clock, progress=progress, worker=worker, busy_limit=busy_limit)
+    fingerprint, sweep, cost = bench.measure_cost()
+    wanted = 1 - config.risk.max_miss_rate
+    profile = Profile(
+        kind="provisional",
+        created=wall_time_iso(),
+        fingerprint=fingerprint,
+        schedule=Schedule(period_ns=config.timing.period_ns),
+        bound=provisional_bound(),
+        cost=cost,
+        sweep=tuple(sweep),
+        requests=(),
+    )
+    aim = min(wanted, QUICK_PERCENTILE) if quick else wanted
+    samples = bench.measure_requests(
+        profile,
+        independent=floor_n(percentile=aim, confidence=config.risk.confidence),
+        limit_ns=QUICK_LIMIT_NS if quick else FULL_LIMIT_NS,
+    )
+    requests = priced(samples.kept, cost)
+    profile = dataclasses.replace(
+        profile,
+        kind="quick" if quick else "full",
+        schedule=Schedule(
+            period_ns=config.timing.period_ns, skipped=samples.skipped, dropped=samples.dropped, busy=samples.busy
+        ),
+        bound=bound_of(requests, wanted=wanted, confidence=config.risk.confidence),
+        requests=requests,
+    )
+    if out is not None:
+        write_profile(profile, out)
+    return profile
+
+
+class _Bench:
+    """What the two measuring phases share."""
+
+    def __init__(
+        self, config: Config, *, clock: Clock, progress: Progress, worker: WorkerCommand, busy_limit: float
+    ) -> None:
+        self._config = config
+        self._clock = clock
+        self._progress = progress
+        self._worker = worker
+        self._busy_limit = busy_limit
+        self._kernel = FixedKernel(clock=clock)
+        self._fields: Iterator[Mapping[str, Value]] = draw_fields(config)
+
+    def measure_cost(self) -> tuple[dict[str, str], list[PassTimes], PassCost]:
+        """The fingerprint, the sweep and the cost that fits it and the first requests."""
+        self._progress("waiting for a quiet machine", 0, 1)
+        wait_until_quiet(self._kernel, limit=self._busy_limit)
+        self._progress("waiting for a quiet machine", 1, 1)
+        with self._start() as client:
+            ready = client.wait_ready(progress=self._progress)
+            self._progress("timing passes", 0, 1)
+            sizes = sweep_sizes(ready)
+            sweep = client.sweep(sizes=sizes, repeats=SWEEP_REPEATS, limit_ns=SWEEP_LIMIT_NS)
+            self._progress("timing passes", 1, 1)
+            sampler = self._sampler(client)
+            self._sample(sampler, phase="asking", count=FIT_REQUESTS, until_ns=self._clock.now_ns() + QUICK_LIMIT_NS)
+        return {**read_fingerprint(), **ready.identity}, sweep, fit_cost(sweep, sampler.samples.kept)
+
+    def measure_requests(self, profile: Profile, *, independent: int, limit_ns: int) -> Samples:
+        """Whole requests, of a worker that knows the prices, until so many of them count as independent."""
+        with tempfile.TemporaryDirectory(prefix="edgeguard-") as folder:
+            file = Path(folder) / "provisional.json"
+            write_profile(profile, file)
+            with self._start(file) as client:
+                client.wait_ready(progress=self._progress)
+                sampler, count = self._sampler(client), independent
+                until_ns = self._clock.now_ns() + limit_ns
+                while len(sampler.samples.kept) < count and self._clock.now_ns() < until_ns:
+                    self._sample(sampler, phase="measuring", count=count, until_ns=until_ns)
+                    count = still_needed(priced(sampler.samples.kept, profile.cost), independent=independent)
+                return sampler.samples
+
+    def _start(self, profile: Path | None = None) -> WorkerClient:
+        file = self._config.file.absolute()
+        return WorkerClient.start(file, clock=self._clock, argv=self._worker(file, profile))
+
+    def _sampler(self, client: WorkerClient) -> Sampler:
+        return Sampler(
+            client=client,
+            fields=self._fields,
+            period_ns=self._config.timing.period_ns,
+            kernel=self._kernel,
+            clock=self._clock,
+            busy_limit=self._busy_limit,
+        )
+
+    def _sample(self, sampler: Sampler, *, phase: str, count: int, until_ns: int) -> None:
+        self._progress(phase, 0, count)
+        sampler.run(count=count, until_ns=until_ns, heard=lambda kept: self._progress(phase, min(kept, count), count))
+
+
+def sweep_sizes(ready: Ready) -> list[int]:
+    """Eight sizes from the smallest to the largest that a plan can make, evenly apart on a logarithmic scale."""
+    low, high = ready.pass_sizes[0], ready.pass_sizes[-1]
+    ratio = (high / low) ** (1 / (SWEEP_SIZES - 1))
+    return sorted({round(low * ratio**index) for index in range(SWEEP_SIZES)})

@@ -1,0 +1,42 @@
+"""Observations to measure with: as varied as the robot's own, and the same ones in every run.
+
+Numbers lie anywhere in their field's range; without one, between the values of the few-shot examples. Texts are the
+examples' own. A field that neither the range nor the examples describe has one value. Seeded; knows no clock.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+
+from edgeguard.config import Config
+from edgeguard.config.sections import FieldSpec
+from edgeguard.types import Value
+
+SEED = 1
+
+
+def draw_fields(config: Config, *, seed: int = SEED) -> Iterator[dict[str, Value]]:
+    """Endlessly, the fields of one observation after another."""
+    draw = random.Random(seed)
+    known = {spec.name: _example_values(config, spec) for spec in config.fields}
+    while True:
+        yield {spec.name: _value(spec, known[spec.name], draw=draw) for spec in config.fields}
+
+
+def _example_values(config: Config, spec: FieldSpec) -> list[Value]:
+    """What the few-shot examples have in this field, but not what stops the robot before the model sees it."""
+    values = [example.observation.get(spec.name) for example in config.prompt.examples]
+    return [value for value in values if value is not None and str(value).casefold() not in spec.stop_words]
+
+
+def _value(spec: FieldSpec, known: Sequence[Value], *, draw: random.Random) -> Value:
+    if spec.kind == "flag":
+        return draw.random() < 0.5
+    if spec.kind == "text":
+        return draw.choice(known) if known else spec.name[: spec.max_chars]
+    numbers = [float(value) for value in known if isinstance(value, (int, float, Decimal))] or [0.0]
+    low = min(numbers) if spec.low is None else spec.low
+    high = max(numbers) if spec.high is None else spec.high
+    return round(draw.uniform(low, max(low, high)), spec.decimals)

@@ -1,0 +1,42 @@
+"""Where profiles are kept: written whole or not at all, and found again by what they belong to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from edgeguard.budget import Profile, fingerprint_digest, profile_text
+from edgeguard.errors import ProfileError
+
+
+def write_profile(profile: Profile, file: Path) -> None:
+    """Write, sync, rename: after an interruption or a power cut there is the old file or the new one."""
+    temporary = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with temporary.open("w", encoding="utf-8") as stream:
+                stream.write(profile_text(profile))
+                stream.flush()
+                os.fsync(stream.fileno())
+            temporary.replace(file)
+        finally:
+            temporary.unlink(missing_ok=True)
+        _sync_folder(file.parent)
+    except OSError as error:
+        raise ProfileError(f"{file}: the profile cannot be written: {error.strerror}; name another --out") from error
+
+
+def profile_file(fingerprint: Mapping[str, str], *, cache_dir: Path) -> Path:
+    """Where the profile of this fingerprint is kept."""
+    return cache_dir / "calibration" / f"{fingerprint_digest(fingerprint)}.json"
+
+
+def _sync_folder(folder: Path) -> None:
+    """So that the new name survives a power cut too."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,149 @@
+"""What a profile means for this robot, in the user's terms: does the bound fit, and how often will the guard step in?
+
+Pure: everything is handed in. Nanoseconds inside, milliseconds in words. ``require_fit`` raises ``BoundError``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from edgeguard.budget import Profile
+from edgeguard.budget.bound import floor_n, miss_rate_bound
+from edgeguard.budget.effective import thin
+from edgeguard.clock import NS_PER_MS, NS_PER_S, ms_from_ns
+from edgeguard.config import Config
+from edgeguard.errors import BoundError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overhead:
+    """What of a deadline is not the model's: the observation's age, the frame on the line, the guard's reserve."""
+
+    age_ns: int
+    wire_ns: int
+    reserve_ns: int
+
+    @property
+    def total_ns(self) -> int:
+        return self.age_ns + self.wire_ns + self.reserve_ns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """One profile against one configuration. ``misses`` of ``judged`` independent requests were late at this budget;
+    ``miss_rate`` is the highest rate that this allows, with the profile's confidence."""
+
+    profile: Profile
+    deadline_ns: int
+    overhead: Overhead
+    max_miss_rate: float
+    misses: int
+    judged: int
+    miss_rate: float
+
+    @property
+    def available_ns(self) -> int:
+        """What the deadline leaves for the model."""
+        return self.deadline_ns - self.overhead.total_ns
+
+    @property
+    def slack_ns(self) -> int:
+        """What the bound leaves of that; below zero it does not fit."""
+        return self.available_ns - self.profile.bound.bound_ns
+
+    @property
+    def fits(self) -> bool:
+        return self.slack_ns >= 0
+
+    @property
+    def fitting_deadline_ms(self) -> int:
+        """The least whole number of milliseconds that the bound would fit."""
+        return -(-(self.profile.bound.bound_ns + self.overhead.total_ns) // NS_PER_MS)
+
+    @property
+    def rate_shown(self) -> bool:
+        """Whether the measurement shows the miss rate that the user accepts."""
+        return self.miss_rate <= self.max_miss_rate
+
+    @property
+    def between_interventions_s(self) -> float:
+        """The mean time between two misses at ``miss_rate``."""
+        return self.profile.schedule.period_ns / NS_PER_S / self.miss_rate
+
+    def rows(self) -> list[tuple[str, str]]:
+        """The verdict in words: what is judged, and how it came out."""
+        bound, schedule = self.profile.bound, self.profile.schedule
+        latencies_ns = sorted(one.latency_ns for one in self.profile.requests)
+        return [
+            ("bound", f"{_ms(bound.bound_ns)} for {percentile_name(bound.percentile)} of all requests, "
+                      f"at {bound.confidence:.0%} confidence"),
+            ("fits", self._fit_words()),
+            ("interventions", f"{self.misses} of {self.judged} independent requests were late at this budget: at most "
+                              f"{self.miss_rate:.2%} are, or one intervention in {duration(self.between_interventions_s)}"),
+            ("you accept", self._accepted_words()),
+            ("time to command", f"median {_ms(latencies_ns[len(latencies_ns) // 2])}, longest {_ms(latencies_ns[-1])}"),
+            ("measured", f"{bound.n} requests every {_ms(schedule.period_ns)}, {bound.effective_n} of them independent; "
+                         f"alone; {schedule.skipped} releases skipped, {schedule.dropped} requests dropped as disturbed "
+                         f"(machine busy x{schedule.busy:.2f})"),
+        ]  # fmt: skip
+
+    def require_fit(self) -> None:
+        """``BoundError`` when the bound does not fit, with the deadline that it would fit."""
+        if not self.fits:
+            raise BoundError(f"the bound does not fit the deadline: {self._fit_words()}")
+
+    def _fit_words(self) -> str:
+        parts = (
+            f"the deadline of {_ms(self.deadline_ns)} leaves {_ms(self.available_ns)} for the model (observation's age "
+            f"{_ms(self.overhead.age_ns)}, wire {_ms(self.overhead.wire_ns)}, reserve {_ms(self.overhead.reserve_ns)})"
+        )
+        if self.fits:
+            return f"yes, with {_ms(self.slack_ns)} to spare: {parts}"
+        return (
+            f"{parts}, and the bound is {_ms(self.profile.bound.bound_ns)}, {_ms(-self.slack_ns)} too long; deadline_ms "
+            f"= {self.fitting_deadline_ms} would fit, or a shorter answer, observation or model would"
+        )
+
+    def _accepted_words(self) -> str:
+        accepted = f"max_miss_rate = {self.max_miss_rate:g}"
+        if self.rate_shown:
+            return f"{accepted}: shown"
+        needed = floor_n(percentile=1 - self.max_miss_rate, confidence=self.profile.bound.confidence)
+        if self.misses or self.judged >= needed:
+            return f"{accepted}: not shown, too many of these requests were late"
+        takes = duration(needed * self.profile.schedule.period_ns / NS_PER_S)
+        return f"{accepted}: not shown by so few; it takes {needed:,} independent requests ({takes}), without --quick"
+
+
+def judge(profile: Profile, *, config: Config, overhead: Overhead) -> Verdict:
+    """The verdict on ``profile`` under the deadline and the accepted risk of ``config``."""
+    available_ns = config.timing.deadline_ns - overhead.total_ns
+    latencies_ns = thin([one.latency_ns for one in profile.requests], lag=profile.bound.lag)
+    misses = sum(latency_ns > available_ns for latency_ns in latencies_ns)
+    return Verdict(
+        profile=profile,
+        deadline_ns=config.timing.deadline_ns,
+        overhead=overhead,
+        max_miss_rate=config.risk.max_miss_rate,
+        misses=misses,
+        judged=len(latencies_ns),
+        miss_rate=miss_rate_bound(misses, len(latencies_ns), confidence=profile.bound.confidence),
+    )
+
+
+def percentile_name(percentile: float) -> str:
+    """``p99`` for 0.99."""
+    return f"p{percentile * 100:.10g}"
+
+
+def duration(seconds: float) -> str:
+    """A time span as people say it, rounded down: it stands behind *at most one in*."""
+    for unit_s, name in ((86_400, "days"), (3_600, "h"), (60, "min")):
+        if seconds >= 2 * unit_s:
+            return f"{math.floor(seconds / unit_s)} {name}"
+    return f"{math.floor(seconds)} s"
+
+
+def _ms(value_ns: int) -> str:
+    return f"{ms_from_ns(value_ns):.1f} ms"

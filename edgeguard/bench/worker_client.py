@@ -1,0 +1,165 @@
+"""A worker of one's own, asked one thing at a time, for whoever has time to wait: the bench, a comparison, a test.
+
+Starts the spawner and, through it, the worker, as the guard does, and speaks the same messages; but every call blocks
+until there is a reply, and has a limit. (The guard's own supervisor never blocks and starts again; this does neither.)
+A worker that dies, falls silent or refuses to start is a ``WorkerError``, or the error that it named itself. Times are
+nanoseconds of the ``Clock``, which must be the machine's: the limits are real.
+"""
+
+from __future__ import annotations
+
+import select
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from edgeguard.budget import PassTimes
+from edgeguard.channel import Channel, Message
+from edgeguard.clock import NS_PER_S, Clock
+from edgeguard.errors import ConfigError, EdgeguardError, ModelError, ProfileError, ProviderError, WorkerError
+from edgeguard.messages import read_answer, request_message
+from edgeguard.model.progress import Progress
+from edgeguard.runtime.supervisor import SPAWNER_MODULE, worker_argv
+from edgeguard.types import Answer, Request
+
+START_LIMIT_NS = 300 * NS_PER_S
+"""For loading, the prefix and the warm-up; a model that is still being built or read from a slow card takes minutes."""
+
+EXIT_LIMIT_S = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    """What the worker says of itself once it is warm. ``bound_ns`` only if it was given a profile."""
+
+    identity: Mapping[str, str]
+    prefix_tokens: int
+    capacity_tokens: int
+    bound_ns: int | None
+    pass_sizes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """An answer and the time at which it was in our hands."""
+
+    answer: Answer
+    received_ns: int
+
+
+class WorkerClient:
+    """One spawner, one worker, the channels to both. Made by ``start``; ends with ``close`` or the ``with`` block."""
+
+    def __init__(
+        self, *, spawner: subprocess.Popen[bytes], spawner_channel: Channel, channel: Channel, clock: Clock
+    ) -> None:
+        self._spawner = spawner
+        self._spawner_channel = spawner_channel
+        self._channel = channel
+        self._clock = clock
+        self._arrived: list[Message] = []
+
+    @classmethod
+    def start(
+        cls, config: Path, *, clock: Clock, profile: Path | None = None, argv: Sequence[str] = ()
+    ) -> WorkerClient:
+        """Start a worker for this configuration and return at once; ``argv`` is another worker's command line."""
+        spawner_channel, spawner_end = Channel.pair()
+        channel, worker_end = Channel.pair()
+        with spawner_end, worker_end:
+            command = [sys.executable, "-m", SPAWNER_MODULE, str(spawner_end.fileno())]
+            spawner = subprocess.Popen(command, pass_fds=[spawner_end.fileno()], stdin=subprocess.DEVNULL)
+            order = {"type": "spawn", "argv": list(argv) or worker_argv(config, profile)}
+            spawner_channel.send(order, fds=[worker_end.fileno()])
+        return cls(spawner=spawner, spawner_channel=spawner_channel, channel=channel, clock=clock)
+
+    def wait_ready(self, *, progress: Progress, limit_ns: int = START_LIMIT_NS) -> Ready:
+        """Wait until it is loaded and warm; its own error when it cannot become so."""
+        until_ns, reached = self._clock.now_ns() + limit_ns, "starting"
+        while True:
+            message = self._receive(until_ns, what=f"ready (it was at: {reached})")
+            if message["type"] == "warming":
+                reached = str(message.get("phase"))
+                progress(reached, int(message.get("done", 0)), int(message.get("total", 0)))
+            elif message["type"] == "failed":
+                raise _error_of(message)
+            elif message["type"] == "ready":
+                return _read_ready(message)
+
+    def sweep(self, *, sizes: Sequence[int], repeats: int, limit_ns: int) -> list[PassTimes]:
+        """Have passes of these sizes timed, each so many times."""
+        self._channel.send({"type": "sweep", "sizes": list(sizes), "repeats": repeats})
+        until_ns = self._clock.now_ns() + limit_ns
+        while True:
+            message = self._receive(until_ns, what="done with its sweep")
+            if message["type"] == "swept":
+                rows = message["rows"]
+                return [PassTimes(k=row["k"], p=row["p"], elapsed_ns=tuple(row["elapsed_ns"])) for row in rows]
+
+    def ask(self, request: Request, *, admit: bool, limit_ns: int) -> Reply:
+        """Hand a request over and wait for its answer; answers to other requests are dropped."""
+        self._channel.send(request_message(request, admit=admit))
+        until_ns = self._clock.now_ns() + limit_ns
+        while True:
+            message = self._receive(until_ns, what=f"done with request {request.request_id}")
+            answer = read_answer(message) if message["type"] == "answer" else None
+            if answer is not None and answer.request_id == request.request_id:
+                return Reply(answer=answer, received_ns=self._clock.now_ns())
+
+    def close(self) -> None:
+        """End both processes: the spawner takes the worker with it."""
+        self._channel.close()
+        self._spawner_channel.close()
+        try:
+            self._spawner.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self._spawner.kill()
+            self._spawner.wait()
+
+    def __enter__(self) -> WorkerClient:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _receive(self, until_ns: int, *, what: str) -> Message:
+        """The worker's next message; what it had said before it died still counts."""
+        while not self._arrived:
+            left_ns = until_ns - self._clock.now_ns()
+            if left_ns <= 0:
+                raise WorkerError(f"the worker is not {what} in time; what it printed may say why")
+            if self._channel.closed:
+                raise WorkerError(f"the worker {self._how_it_ended()} before it was {what}")
+            select.select([self._channel], [], [], left_ns / NS_PER_S)
+            self._arrived += self._channel.receive()
+        return self._arrived.pop(0)
+
+    def _how_it_ended(self) -> str:
+        """In the spawner's words, which may come a moment after the worker's channel has closed."""
+        select.select([self._spawner_channel], [], [], EXIT_LIMIT_S)
+        exits = [message for message in self._spawner_channel.receive() if message["type"] == "exited"]
+        status = next((message.get("error") or f"ended with status {message.get('status')}" for message in exits), None)
+        return str(status or "closed its channel")
+
+
+def _error_of(message: Mapping[str, Any]) -> EdgeguardError:
+    """What kept the worker from starting, as the class with the exit code that it named."""
+    kinds = (ConfigError, ModelError, ProviderError, ProfileError)
+    kind = next((kind for kind in kinds if kind.exit_code == message.get("exit_code")), WorkerError)
+    return kind(str(message.get("error")))
+
+
+def _read_ready(message: Mapping[str, Any]) -> Ready:
+    return Ready(
+        identity={str(key): str(value) for key, value in message["identity"].items()},
+        prefix_tokens=message["prefix_tokens"],
+        capacity_tokens=message["capacity_tokens"],
+        bound_ns=message["bound_ns"],
+        pass_sizes=tuple(sorted(message["pass_sizes"])),
+    )

@@ -99,9 +99,9 @@ class Sampler:
         samples.dropped += len(block)
         if samples.blocks >= BLOCKS_BEFORE_VERDICT and 2 * samples.blocks_dropped > samples.blocks:
             raise BusyError(
-                f"the machine is too busy to measure: in {samples.blocks_dropped} of {samples.blocks} blocks of requests "
-                f"a fixed piece of work took more than {self._busy_limit:g} times what it needs, the last time "
-                f"{factor:.1f} times; end what else computes here, and calibrate again"
+                "the machine is too busy to measure: a fixed piece of work took more than "
+                f"{self._busy_limit:g} times what it needs in {samples.blocks_dropped} of {samples.blocks} blocks of "
+                f"requests, the last time {factor:.1f} times; end what else computes here, and calibrate again"
             )
 
     def _run_block(self, release_ns: int) -> tuple[list[Sample], list[float], int]:

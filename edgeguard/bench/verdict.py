@@ -75,18 +75,17 @@ class Verdict:
         """The verdict in words: what is judged, and how it came out."""
         bound, schedule = self.profile.bound, self.profile.schedule
         latencies_ns = sorted(one.latency_ns for one in self.profile.requests)
+        name = percentile_name(bound.percentile)
         return [
-            ("bound", f"{_ms(bound.bound_ns)} for {percentile_name(bound.percentile)} of all requests, "
-                      f"at {bound.confidence:.0%} confidence"),
+            ("bound", f"{_ms(bound.bound_ns)} for {name} of all requests, at {bound.confidence:.0%} confidence"),
             ("fits", self._fit_words()),
-            ("interventions", f"{self.misses} of {self.judged} independent requests were late at this budget: at most "
-                              f"{self.miss_rate:.2%} are, or one intervention in {duration(self.between_interventions_s)}"),
+            ("interventions", self._miss_words()),
             ("you accept", self._accepted_words()),
             ("time to command", f"median {_ms(latencies_ns[len(latencies_ns) // 2])}, longest {_ms(latencies_ns[-1])}"),
-            ("measured", f"{bound.n} requests every {_ms(schedule.period_ns)}, {bound.effective_n} of them independent; "
-                         f"alone; {schedule.skipped} releases skipped, {schedule.dropped} requests dropped as disturbed "
-                         f"(machine busy x{schedule.busy:.2f})"),
-        ]  # fmt: skip
+            ("measured", f"{bound.n} requests, one every {_ms(schedule.period_ns)}; {bound.effective_n} independent"),
+            ("disturbed", f"{schedule.dropped} requests dropped, {schedule.skipped} releases skipped"),
+            ("machine", f"measured alone, busy x{schedule.busy:.2f}"),
+        ]
 
     def require_fit(self) -> None:
         """``BoundError`` when the bound does not fit, with the deadline that it would fit."""
@@ -101,8 +100,14 @@ class Verdict:
         if self.fits:
             return f"yes, with {_ms(self.slack_ns)} to spare: {parts}"
         return (
-            f"{parts}, and the bound is {_ms(self.profile.bound.bound_ns)}, {_ms(-self.slack_ns)} too long; deadline_ms "
-            f"= {self.fitting_deadline_ms} would fit, or a shorter answer, observation or model would"
+            f"{parts}, and the bound is {_ms(self.profile.bound.bound_ns)}, {_ms(-self.slack_ns)} too long; "
+            f"deadline_ms = {self.fitting_deadline_ms} would fit, or a shorter answer, a shorter prompt, a smaller model"
+        )
+
+    def _miss_words(self) -> str:
+        return (
+            f"{self.misses} of {self.judged} independent requests were late at this budget: at most one intervention in "
+            f"{duration(self.between_interventions_s)} (miss rate at most {self.miss_rate:.2%})"
         )
 
     def _accepted_words(self) -> str:

@@ -1,3 +1,31 @@
-"""edgeguard: a deadline guard for robots with a language model on board."""
+"""edgeguard: a deadline guard for robots with a language model on board.
+
+``Guard`` runs in a process of its own and owns the serial port; ``LoopGuard`` runs inside the caller's loop. Both, and
+the nouns that they speak in, are imported when first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from edgeguard.runtime.handle import Guard
+    from edgeguard.runtime.loop import LoopGuard
+    from edgeguard.runtime.status import Status
 
 __version__ = "0.1.0"
+__all__ = ["Guard", "LoopGuard", "Status", "__version__"]
+
+_HOMES = {
+    "Guard": "edgeguard.runtime.handle",
+    "LoopGuard": "edgeguard.runtime.loop",
+    "Status": "edgeguard.runtime.status",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'edgeguard' has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(_HOMES[name]), name)

@@ -96,6 +96,15 @@ class ObservationError(EdgeguardError, ValueError):
     exit_code = 11
 
 
+class MissingExtraError(EdgeguardError):
+    """An optional package is not installed; the message names the extra that brings it."""
+
+    exit_code = 12
+
+    def __init__(self, *, package: str, extra: str, purpose: str) -> None:
+        super().__init__(f"{purpose} needs the package {package!r}: pip install 'edgeguard[{extra}]'")
+
+
 class AnswerError(EdgeguardError, ValueError):
     """An answer is not one that the schema allows; it is never applied."""
 
@@ -106,16 +115,7 @@ class IncompleteAnswerError(AnswerError):
     """An answer lacks fields of the schema; there are no partial answers."""
 
 
-class MissingExtraError(EdgeguardError):
-    """An optional package is not installed; the message names the extra that brings it."""
-
-    exit_code = 12
-
-    def __init__(self, *, package: str, extra: str, purpose: str) -> None:
-        super().__init__(f"{purpose} needs the package {package!r}: pip install 'edgeguard[{extra}]'")
-
-
 class GuardGoneError(EdgeguardError):
     """The guard's process has ended or does not answer; the motor controller stops by time to live."""
 
-    exit_code = 13
+    exit_code = 14

@@ -1,4 +1,4 @@
-"""``edgeguard``: the entry point. A mistake of the user's gives one message and a documented exit code, no traceback."""
+"""``edgeguard``: the entry point. A user's mistake gives one message and a documented exit code, no traceback."""
 
 from __future__ import annotations
 

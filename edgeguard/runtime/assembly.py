@@ -14,8 +14,11 @@ from edgeguard.answer import Field, Grid, Scalar, check_values, read_schema
 from edgeguard.config import Config, read_config
 from edgeguard.config.reader import Problems
 from edgeguard.config.sections import Axis
-from edgeguard.errors import ConfigError, SchemaError
+from edgeguard.errors import AnswerError, SchemaError
+from edgeguard.guard.mapping import value_key
+from edgeguard.guard.stopping import stopping_problems
 from edgeguard.link import CODECS
+from edgeguard.runtime.serial_wire import command_wire_ns
 
 MOST_NAMED = 1_000
 """An axis that takes its number from a table needs one that a person can read."""
@@ -42,6 +45,10 @@ def assemble(path: Path | str) -> Assembly:
         _check_prompt(config, fields, problems)
     if config.link.codec not in CODECS:
         problems.add("link.codec", f"{config.link.codec!r} is not one of {', '.join(CODECS)}")
+    elif not problems.found:
+        problems.found += [
+            f"{problems.file}: {one}" for one in stopping_problems(config, wire_ns=command_wire_ns(config))
+        ]
     problems.raise_if_any()
     return Assembly(config=config, fields=fields)
 
@@ -118,6 +125,6 @@ def _check_prompt(config: Config, fields: tuple[Field, ...], problems: Problems)
         for name in sorted(set(names) - example.observation.keys()):
             problems.add(f"{where}.observation", f"{name} is missing, and the prompt shows it")
         try:
-            check_values(example.answer, fields)
-        except ConfigError as error:
+            check_values(example.answer, fields=fields)
+        except AnswerError as error:
             problems.add(f"{where}.answer", str(error))

@@ -36,6 +36,6 @@ class CallerWire:
         echo = Echo(session=1, sequence=0, flags=flags, life_ms=0, axes=axes, controller_ms=0)
         return LinkStatus(state=LinkState.UP, generation=1, session=1, echo=echo, echo_received_ns=now_ns)
 
-    def transmit(self, set_point: SetPoint, *, now_ns: int) -> int | None:
+    def transmit(self, set_point: SetPoint, *, now_ns: int) -> int | None:  # noqa: ARG002 (the serial wire needs it)
         self._pending = self._last = set_point
         return 0

@@ -46,7 +46,7 @@ class Guard:
         self._clock = SystemClock()
         self._records: deque[CycleRecord] = deque(maxlen=KEPT_RECORDS)
         self._events: deque[Event] = deque(maxlen=KEPT_RECORDS)
-        self._status: Status | None = None
+        self._statuses: deque[Status] = deque(maxlen=1)
         self.config = config
 
     @classmethod
@@ -65,11 +65,6 @@ class Guard:
         ``{fd}`` for its channel.
         """
         loaded = load_config(config)
-        if not Path(profile).is_file():
-            raise ProfileError(
-                f"{profile}: no such profile; make it with: edgeguard calibrate {config} --out {profile}"
-            )
-        directory = state_directory or loaded.state_directory or default_state_directory(loaded.file)
         options = Options(
             config=str(loaded.file.absolute()),
             profile=str(Path(profile).absolute()),
@@ -83,7 +78,8 @@ class Guard:
         theirs.close()
         guard = cls(process=process, channel=channel, config=loaded)
         try:
-            guard._await_start()
+            if guard._await_status(START_LIMIT_S) is None:
+                raise GuardGoneError(f"the guard's process ({guard.pid}) did not start within {START_LIMIT_S:g} s")
         except BaseException:
             guard.close()
             raise
@@ -158,14 +154,11 @@ class Guard:
 
     def status(self, *, timeout_s: float = 1.0) -> Status:
         """How the guard stands now."""
-        self._status = None
         self._channel.send({"type": "status"})
-        give_up_ns = self._clock.now_ns() + ns_from_ms(timeout_s * 1000)
-        while self._status is None and self._clock.now_ns() < give_up_ns:
-            self._listen(timeout_s=0.05)
-        if self._status is None:
+        status = self._await_status(timeout_s)
+        if status is None:
             raise GuardGoneError(f"no status within {timeout_s:g} s: the guard's process ({self.pid}) does not answer")
-        return self._status
+        return status
 
     def wait_armed(self, *, timeout_s: float, observe_with: Mapping[str, Value] | None = None) -> Status:
         """Wait until the model's commands go out; the guard needs observations for that, at its period.
@@ -212,12 +205,12 @@ class Guard:
         if self._channel.closed:
             raise self._gone()
 
-    def _await_start(self) -> None:
-        give_up_ns = self._clock.now_ns() + ns_from_ms(START_LIMIT_S * 1000)
-        while self._status is None and self._clock.now_ns() < give_up_ns:
-            self._listen(timeout_s=0.1)
-        if self._status is None:
-            raise GuardGoneError(f"the guard's process ({self.pid}) did not start within {START_LIMIT_S:g} s")
+    def _await_status(self, timeout_s: float) -> Status | None:
+        self._statuses.clear()
+        give_up_ns = self._clock.now_ns() + ns_from_ms(timeout_s * 1000)
+        while not self._statuses and self._clock.now_ns() < give_up_ns:
+            self._listen(timeout_s=0.05)
+        return self._statuses[-1] if self._statuses else None
 
     def _listen(self, *, timeout_s: float) -> None:
         if self._channel.closed:
@@ -235,7 +228,7 @@ class Guard:
         elif kind == "event":
             self._events.append(from_plain(Event, message["event"]))
         elif kind in ("status", "started"):
-            self._status = from_plain(Status, message["status"])
+            self._statuses.append(from_plain(Status, message["status"]))
         elif kind == "failed":
             raise _raised_there(message)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import select
 import sys
 from dataclasses import dataclass
@@ -122,9 +121,7 @@ class GuardProcess:
 
     def _status(self) -> Status:
         status = status_of(self._driver, self._parts.supervisor, reserve_ns=self._reserve_ns, wire_ns=self._wire_ns)
-        return dataclasses.replace(
-            status, scheduling=self._real_time.scheduling, memory=self._real_time.memory, guard_pid=os.getpid()
-        )
+        return dataclasses.replace(status, scheduling=self._real_time.scheduling, memory=self._real_time.memory)
 
 
 def main(argv: list[str]) -> int:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from edgeguard.types import Cause, Grade, Mode
+from edgeguard.plain import to_plain
+from edgeguard.runtime.driver import Driver
+from edgeguard.runtime.supervisor import Supervisor
+from edgeguard.types import Cause, Grade, LinkStatus, Mode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,12 +27,49 @@ class Status:
     worker: str
     link: str
     session: int | None
-    scheduling: str
-    memory: str
     reserve_ns: int
     wire_ns: int
     bound_ns: int | None
     prefix_tokens: int | None
     lateness_p99_ns: int = 0
     lateness_max_ns: int = 0
+    scheduling: str = "the caller's own"
+    memory: str = "the caller's own"
     counters: Mapping[str, int] = field(default_factory=dict)
+
+
+def status_of(driver: Driver, supervisor: Supervisor, *, reserve_ns: int, wire_ns: int) -> Status:
+    """The guard that ``driver`` runs, now."""
+    state, link = driver.state, driver.link_status
+    counters = state.counters
+    return Status(
+        mode=state.mode,
+        grade=state.grade,
+        causes=state.causes,
+        detail=state.detail,
+        epoch=state.epoch,
+        cycles=counters.cycles,
+        guard_pid=os.getpid(),
+        worker_pid=supervisor.pid,
+        worker=f"{supervisor.status.phase.value}: {supervisor.status.detail}",
+        link="not yet polled" if link is None else link.problem or link.state.value,
+        session=None if link is None else link.session,
+        reserve_ns=reserve_ns,
+        wire_ns=wire_ns,
+        bound_ns=supervisor.status.bound_ns,
+        prefix_tokens=supervisor.ready.get("prefix_tokens"),
+        lateness_p99_ns=driver.lateness.quantile_ns(0.99),
+        lateness_max_ns=driver.lateness.max_ns,
+        counters={**to_plain(counters), "worker_starts": supervisor.starts, **_link_counters(link)},
+    )
+
+
+def _link_counters(link: LinkStatus | None) -> dict[str, int]:
+    if link is None:
+        return {}
+    return {
+        "frames_written": link.written,
+        "frames_superseded": link.superseded,
+        "frames_corrupt": link.corrupt,
+        "frames_foreign": link.foreign,
+    }

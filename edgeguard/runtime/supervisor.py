@@ -26,8 +26,7 @@ BACK_OFF_FIRST_NS = 200 * NS_PER_MS
 BACK_OFF_LIMIT_NS = 10_000 * NS_PER_MS
 
 SPAWNER_ENDS_WITHIN_S = 2.0
-"""Its channel closed, it kills its worker and ends; a second one is started by the operator's word only, never in a tick
-that counts."""
+"""Its channel closed, it kills its worker and ends. A second one starts at the operator's word, in no counted tick."""
 
 
 def worker_argv(config: Path, profile: Path | None) -> list[str]:

@@ -1,0 +1,133 @@
+"""``edgeguard check``: everything that is wrong with a configuration, then where the time of one decision goes."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from edgeguard.budget.profile_json import load_profile
+from edgeguard.clock import NS_PER_S, ms_from_ns
+from edgeguard.errors import BoundError
+from edgeguard.guard.stopping import StoppingDistance, stopping_distances
+from edgeguard.runtime.assembly import Assembly, assemble
+from edgeguard.runtime.budget_line import BudgetLine, budget_line
+from edgeguard.runtime.serial_wire import command_wire_ns
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_DESCRIPTION = """\
+Read CONFIG and say everything that is wrong with it, at once, each with its key, its value and the way out. Then print
+the budget of one decision, from the capture of the observation to the command's last byte on the wire, and how far the
+robot travels in each of its stops. With --profile, the measured bound is part of the budget.
+
+Needs neither the model nor the robot. Exit code 0: usable; 2: it is not; 4: the bound does not fit the deadline.
+"""
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "check",
+        help="say everything that is wrong with a configuration, and where its time goes",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("config", type=Path, metavar="CONFIG", help="the configuration, for example robot.toml")
+    parser.add_argument("--profile", type=Path, help="a calibration profile, for the bound")
+    parser.add_argument("--age-ms", type=float, help="age of an observation when it arrives (default: max_age_ms)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(func=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    assembly = assemble(arguments.config)
+    config = assembly.config
+    profile = None if arguments.profile is None else load_profile(arguments.profile)
+    age_ns = config.timing.max_age_ns if arguments.age_ms is None else round(arguments.age_ms * 1e6)
+    budget = budget_line(config, age_ns=age_ns, bound_ns=None if profile is None else profile.bound.bound_ns)
+    stops = stopping_distances(config, wire_ns=command_wire_ns(config))
+    if arguments.json:
+        print(json.dumps(_summary(assembly, budget, stops), indent=2))
+    else:
+        _show(assembly, budget, stops)
+    if budget.slack_ms is not None and budget.slack_ms < 0:
+        raise BoundError(
+            f"{config.file}: the bound does not fit: {-budget.slack_ms:.1f} ms are missing. It would fit a deadline of "
+            f"{budget.deadline_ms - budget.slack_ms:.0f} ms, or observations at most "
+            f"{budget.age_ms + budget.slack_ms:.0f} ms old"
+        )
+    return 0
+
+
+def _summary(assembly: Assembly, budget: BudgetLine, stops: tuple[StoppingDistance, ...]) -> dict[str, Any]:
+    return {
+        "config": str(assembly.config.file),
+        "digest": assembly.config.digest,
+        "answer": {field.name: len(field) for field in assembly.fields},
+        "budget": {
+            **dataclasses.asdict(budget),
+            "available_ms": round(budget.available_ms, 3),
+            "slack_ms": budget.slack_ms,
+        },
+        "stops": [{**dataclasses.asdict(stop), "fits": stop.fits} for stop in stops],
+        "interventions_per_hour": _interventions_per_hour(assembly),
+    }
+
+
+def _interventions_per_hour(assembly: Assembly) -> float:
+    """What ``max_miss_rate`` allows at this period."""
+    config = assembly.config
+    return config.risk.max_miss_rate * 3600 * NS_PER_S / config.timing.period_ns
+
+
+def _show(assembly: Assembly, budget: BudgetLine, stops: tuple[StoppingDistance, ...]) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    config = assembly.config
+    answers = " · ".join(f"{field.name} ({len(field)} values)" for field in assembly.fields)
+    console.print(f"[green]ok[/]  {config.file}: nothing is wrong with it")
+    console.print(f"    answer: {answers}")
+    console.print(_budget_table(budget))
+    if stops:
+        console.print(_stops_table(stops))
+    console.print(
+        f"    accepted: a miss rate of {config.risk.max_miss_rate:g}, which at one decision every "
+        f"{ms_from_ns(config.timing.period_ns):g} ms is {_interventions_per_hour(assembly):.3g} interventions per hour"
+    )
+
+
+def _budget_table(budget: BudgetLine) -> Table:
+    from rich.table import Table
+
+    table = Table(title="budget of one decision", title_justify="left", box=None, pad_edge=True)
+    table.add_column("part")
+    table.add_column("ms", justify="right")
+    table.add_row("age of the observation", f"{budget.age_ms:.1f}")
+    table.add_row("on the wire", f"{budget.wire_ms:.1f}")
+    table.add_row("reserve for the guard's lateness", f"{budget.reserve_ms:.1f}")
+    if budget.bound_ms is None or budget.slack_ms is None:
+        table.add_row("left for the model (give --profile to compare)", f"{budget.available_ms:.1f}", style="bold")
+    else:
+        table.add_row("the model, as bounded by calibration", f"{budget.bound_ms:.1f}")
+        table.add_row("slack", f"{budget.slack_ms:.1f}", style="bold" if budget.slack_ms >= 0 else "bold red")
+    table.add_section()
+    table.add_row("deadline", f"{budget.deadline_ms:.1f}")
+    return table
+
+
+def _stops_table(stops: tuple[StoppingDistance, ...]) -> Table:
+    from rich.table import Table
+
+    table = Table(title="stops from top speed", title_justify="left", box=None, pad_edge=True)
+    for name in ("axis", "way"):
+        table.add_column(name)
+    for name in ("until it brakes, ms", "distance", "clearance"):
+        table.add_column(name, justify="right")
+    for stop in stops:
+        way = stop.way.rstrip(":")
+        table.add_row(stop.axis, way, f"{stop.reaction_s * 1e3:.0f}", f"{stop.distance:.2f}", f"{stop.clearance:g}")
+    return table

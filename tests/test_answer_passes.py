@@ -50,8 +50,8 @@ def choices(machine: Automaton) -> list[int]:
 
 
 PRICES: dict[str, Callable[[int, int], float]] = {
-    "per token": lambda k, p: k,
-    "per pass": lambda k, p: 1,
+    "per token": lambda k, _: k,
+    "per pass": lambda _k, _p: 1,
     "affine, two tokens at least": lambda k, p: 5_000_000 + 3_000_000 * max(k, 2) + 10_000 * p,
     "falling in p": lambda k, p: 100 * k / (1 + p),
     "by no rule": lambda k, p: (k * 7919 + p * 104_729) % 101,
@@ -95,7 +95,9 @@ def test_they_are_for_any_fields_and_any_price(values: list[str], count: int, se
 
 def test_the_first_pass_carries_what_is_pending_and_the_first_forced_run() -> None:
     machine = automaton("byte-level")
-    first = PathPrices(automaton=machine, price=lambda k, p: k).dearest(state=machine.start, pending=26, cached=149)
+    first = PathPrices(automaton=machine, price=PRICES["per token"]).dearest(
+        state=machine.start, pending=26, cached=149
+    )
     assert first.passes[0] == (26 + len(machine.forced(machine.start)), 149)
     for (k, p), (_, behind) in zip(first.passes, first.passes[1:], strict=False):
         assert behind == p + k
@@ -103,7 +105,7 @@ def test_the_first_pass_carries_what_is_pending_and_the_first_forced_run() -> No
 
 def test_nothing_is_run_behind_the_last_choice() -> None:
     machine = automaton("byte-level", (Choice(name="b", values=(True, False)),))
-    prices = PathPrices(automaton=machine, price=lambda k, p: 1.0)
+    prices = PathPrices(automaton=machine, price=PRICES["per pass"])
     assert len(prices.dearest(state=machine.start, pending=3, cached=0).passes) == 1
     state = machine.after_forced(machine.start)
     for token in machine.allowed(state):
@@ -117,8 +119,9 @@ def test_every_later_pass_has_one_of_the_pass_sizes() -> None:
     assert made == machine.pass_sizes
 
 
-def test_an_answer_of_a_thousand_choices_is_priced_without_recursion() -> None:
-    fields = tuple(Choice(name=f"f{number}", values=(True, False)) for number in range(1000))
-    machine = automaton("byte-level, one digit a token", fields)
-    prices = PathPrices(automaton=machine, price=lambda k, p: 1.0)
-    assert prices.dearest(state=machine.start, pending=1, cached=0).price == 1000
+def test_a_thousand_choices_in_a_row_are_priced_without_recursion() -> None:
+    longer = tuple("1" * length for length in range(1, 1101))
+    machine = automaton("byte-level, one digit a token", (Choice(name="a", values=longer),))
+    prices = PathPrices(automaton=machine, price=PRICES["per pass"])
+    assert prices.dearest(state=machine.start, pending=1, cached=0).price == 1099
+    assert prices.cheapest(state=machine.start, pending=1, cached=0).price == 1

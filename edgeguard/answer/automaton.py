@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TypeAlias
 
 from edgeguard.answer.field import Field
@@ -40,11 +41,11 @@ def compile_answer(
     show them, and no pass is spent on them. Raises ``TokenizerError``.
     """
     stretches = write_stretches(fields, vocabulary=vocabulary, context=context)
+    ends = tuple(end_tokens)
     for stretch in stretches:
-        for part in (stretch.before, stretch.behind, *stretch.segments.values()):
-            if not set(end_tokens).isdisjoint(part):
-                raise TokenizerError(f"an answer contains one of its own end tokens {list(end_tokens)}")
-    stretches[-1] = replace(stretches[-1], behind=stretches[-1].behind + tuple(end_tokens))
+        if not {*stretch.before, *chain(*stretch.segments.values()), *stretch.behind}.isdisjoint(ends):
+            raise TokenizerError(f"an answer holds one of its own end tokens {ends}; take its text out of the schema")
+    stretches[-1] = replace(stretches[-1], behind=stretches[-1].behind + ends)
     return Automaton(fields=fields, stretches=stretches)
 
 
@@ -125,12 +126,15 @@ class Automaton:
         return path
 
     def text(self, tokens: Sequence[int]) -> str:
-        """What a complete path says; ``ValueError`` when it is none. Without the end tokens' text."""
+        """The answer that a path says, without the end tokens; ``ValueError`` when it is none.
+
+        What is forced behind the last choice may be left out of ``tokens``.
+        """
         state = self.start
         for token in tokens:
             state = self.step(state, token)
         if not self.finished(state):
-            raise ValueError(f"{len(tokens)} tokens leave choices open")
+            raise ValueError(f"the {len(tokens)} tokens leave choices open")
         rest = tuple(tokens) + self.forced(state)
         said = ""
         for stretch, spoken, (before, behind) in zip(

@@ -6,9 +6,8 @@ one pass is run per choice, and nothing behind the last.
 
 Dynamic programming over pairs (shape, tokens cached), exact for every price function: ``p`` differs between paths of
 different lengths, so the pair, not the shape alone, decides what follows. There are few pairs, for shapes are few and
-an answer is short. Prices are in the unit that ``price`` returns (nanoseconds, or a fitted float); whether a pass of
-one token is padded to two is for ``price`` to know. What was
-solved is kept, so asking again on the way costs a look-up.
+an answer is short; what was solved is kept, so asking again on the way costs a look-up. Prices are in the unit that
+``price`` returns; whether a pass of one token is padded to two is for ``price`` to know.
 """
 
 from __future__ import annotations

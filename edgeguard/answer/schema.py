@@ -67,7 +67,7 @@ def read_schema(document: Mapping[str, Any], *, where: str = "answer.schema") ->
     if root.get("additionalProperties", False) is not False:
         raise SchemaError(f"{where}: an answer with other properties has no end: set 'additionalProperties' to false")
     required = root.get("required", [])
-    if not isinstance(required, (list, tuple)):
+    if not isinstance(required, (list, tuple)) or not all(isinstance(name, str) for name in required):
         raise SchemaError(f"{where}.required: {required!r} is not a list of names")
     problems = [f"{where}.required: there is no property {name!r}" for name in required if name not in properties]
     fields = []
@@ -86,7 +86,8 @@ def _read_field(name: str, schema: Any, *, document: Mapping[str, Any], where: s
     keywords = _flatten(schema, document=document, where=where)
     kind = "enum" if keywords.keys() & {"enum", "const"} else keywords.get("type")
     if kind is None:
-        raise SchemaError(f"{where}: nothing bounds it; bound it with 'enum', or 'type' boolean, integer or number")
+        unread = f" ({', '.join(map(repr, keywords))} is not supported)" if keywords else ""
+        raise SchemaError(f"{where}: nothing bounds it{unread}; use 'enum', or 'type' boolean, integer or number")
     if kind not in ("enum", "boolean", "integer", "number"):
         way_out = _WAY_OUT.get(str(kind), "use boolean, integer or number, or bound it with 'enum'")
         raise SchemaError(f"{where}: a field of 'type' {kind!r} has no end; {way_out}")
@@ -109,7 +110,7 @@ def _flatten(schema: Any, *, document: Mapping[str, Any], where: str, seen: tupl
         if reference in seen:
             raise SchemaError(f"{where}: $ref {reference!r} leads back to itself")
         inner.append((_resolve(reference, document=document, where=where), (*seen, reference)))
-    if isinstance(keywords.get("allOf"), list) and len(keywords["allOf"]) == 1:  # pydantic before 2.9: a $ref
+    if isinstance(keywords.get("allOf"), list) and len(keywords["allOf"]) == 1:  # pydantic's older $ref
         inner.append((keywords.pop("allOf")[0], seen))
     if _is_decimal(keywords.get("anyOf")):
         inner.append((keywords.pop("anyOf")[0], seen))
@@ -162,18 +163,21 @@ def _read_choice(name: str, keywords: Mapping[str, Any], *, where: str) -> Choic
         if not choice.accepts(constant):
             raise SchemaError(f"{where}: 'const' {spell(constant)} is not one of 'enum'; keep one of the two keywords")
         choice = Choice(name=name, values=(constant,))
-    types = keywords.get("type", [])
-    for value in choice:
-        if types and not any(_is_of_type(value, kind) for kind in ([types] if isinstance(types, str) else types)):
-            raise SchemaError(f"{where}: {spell(value)} is not of 'type' {types!r}; change one of the two")
+    if "type" in keywords:
+        kinds = keywords["type"] if isinstance(keywords["type"], (list, tuple)) else [keywords["type"]]
+        for value in choice:
+            if not any(_is_of_type(value, kind) for kind in kinds):
+                raise SchemaError(
+                    f"{where}: {spell(value)} is not of 'type' {keywords['type']!r}; change one of the two"
+                )
     _refuse_count(len(choice), way_out="list fewer with 'enum'", where=where)
     return choice
 
 
 def _is_of_type(value: Scalar, kind: Any) -> bool:
-    if isinstance(value, bool) or value is None or isinstance(value, str):
-        return bool(kind == {bool: "boolean", type(None): "null", str: "string"}[type(value)])
-    return kind == "number" or (kind == "integer" and value == int(value))
+    if isinstance(value, Decimal):
+        return kind == "number" or (kind == "integer" and value == int(value))
+    return bool(kind == ("null" if value is None else "boolean" if isinstance(value, bool) else "string"))
 
 
 def _read_grid(name: str, keywords: Mapping[str, Any], *, where: str) -> Grid:

@@ -1,0 +1,105 @@
+"""Decodes one answer in as few passes as its automaton allows: a pass per choice, and nothing behind the last.
+
+The first pass carries what is new of the prompt and the answer's first forced run; each later one the token just
+chosen and the forced run behind it. The model is asked only where it has a choice, and only about the tokens that may
+follow: greedy, the likeliest of them; of equals the one with the lowest id.
+
+``token_by_token`` is what everybody else does, for comparison: the prefix is cached, each token has a pass of its own,
+and the mask lies on the whole vocabulary. Both give the same answer where passes give the same bits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeguard.answer import Automaton
+from edgeguard.engine.engine import Engine
+from edgeguard.errors import EdgeguardError
+
+
+class GiveUp(Protocol):
+    """Asked before each pass."""
+
+    def __call__(self, *, state: int, pending: int, cached: int) -> bool:
+        """Whether it is not worth going on from ``state`` with ``pending`` tokens to run behind ``cached``."""
+
+
+class LogitsError(EdgeguardError):
+    """The model's logits are not numbers; its weights or the runtime are damaged."""
+
+
+def never(*, state: int, pending: int, cached: int) -> bool:  # noqa: ARG001 - the signature is the protocol's
+    """Go on to the end."""
+    return False
+
+
+class Decoder:
+    """Answers of one automaton by one engine."""
+
+    def __init__(self, *, engine: Engine, automaton: Automaton) -> None:
+        self._engine = engine
+        self._automaton = automaton
+        self._allowed: dict[int, NDArray[np.intp]] = {}
+
+    def decode(self, prompt: Sequence[int], *, give_up: GiveUp = never) -> tuple[int, ...] | None:
+        """The tokens of the answer to ``prompt`` up to the last choice, or ``None`` when it was given up."""
+        automaton, cache = self._automaton, self._engine.cache
+        pending = self._pending(prompt)
+        state, answer = automaton.start, []
+        while not automaton.finished(state):
+            if give_up(state=state, pending=len(pending), cached=len(cache)):
+                return None
+            forced = automaton.forced(state)
+            logits = self._engine.run([*pending, *forced])
+            state = automaton.after_forced(state)
+            allowed = self._allowed_array(state)
+            token = int(allowed[_likeliest(logits[allowed])])
+            state = automaton.step(state, token)
+            answer += [*forced, token]
+            pending = [token]
+        return tuple(answer)
+
+    def decode_token_by_token(
+        self, prompt: Sequence[int], *, give_up: GiveUp = never, same_bits: bool = False
+    ) -> tuple[int, ...] | None:
+        """Like ``decode``, every token of the answer in a pass of its own, forced ones and those at the end too.
+
+        ``same_bits`` makes no pass smaller than the provider's smallest, which costs time.
+        """
+        automaton, cache = self._automaton, self._engine.cache
+        pending = self._pending(prompt)
+        state, answer = automaton.start, []
+        while allowed := automaton.allowed(state):
+            if give_up(state=state, pending=len(pending), cached=len(cache)):
+                return None
+            logits = self._engine.run(pending, again=same_bits)
+            masked = np.full_like(logits, -np.inf)
+            masked[list(allowed)] = logits[list(allowed)]
+            token = _likeliest(masked)
+            state = automaton.step(state, token)
+            answer.append(token)
+            pending = [token]
+        return tuple(answer)
+
+    def _pending(self, prompt: Sequence[int]) -> list[int]:
+        """What of the prompt is not yet cached; at least its last token, whose logits are wanted."""
+        cache = self._engine.cache
+        cache.keep_common(prompt[:-1])
+        return list(prompt[len(cache) :])
+
+    def _allowed_array(self, state: int) -> NDArray[np.intp]:
+        if state not in self._allowed:
+            self._allowed[state] = np.array(self._automaton.allowed(state), dtype=np.intp)
+        return self._allowed[state]
+
+
+def _likeliest(logits: NDArray[Any]) -> int:
+    best = int(logits.argmax())  # the first NaN, if there is one
+    if not math.isfinite(logits[best]):
+        raise LogitsError(f"a logit is {logits[best]}: the model's weights or the runtime are damaged")
+    return best

@@ -1,0 +1,119 @@
+"""One forward pass after another over one KV cache, with everything bound once and each pass timed.
+
+A pass is ``k`` new tokens with ``p`` tokens cached. Where one of too few tokens would give other bits than the same
+tokens among others (``Provider.smallest_pass``), the tokens just before are run again with it: they are overwritten by
+themselves, and the answer does not depend on how its tokens were split into passes.
+
+``cancel`` may be called from another thread; everything else belongs to one. Durations are nanoseconds.
+Raises ``CancelledPassError`` from a pass that was cancelled (its tokens are not in the cache), ``PromptError`` when the
+cache is full, and whatever ONNX Runtime raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeguard.clock import Clock
+from edgeguard.engine.cache import ELEMENT_TYPES, KvCache
+from edgeguard.engine.folder import ModelFolder
+from edgeguard.engine.providers import Provider
+from edgeguard.engine.session import runtime_errors
+from edgeguard.errors import EdgeguardError, PromptError
+from edgeguard.types import Pass
+
+PREFILL_TOKENS = 256
+"""A longer prefix is filled in passes of this many tokens: attention's memory grows with the square of a pass."""
+
+
+class CancelledPassError(EdgeguardError):
+    """The pass was cut short because nobody waits for it any more."""
+
+
+class Engine:
+    """``passes`` are those since ``begin``; ``cache`` says what is cached."""
+
+    def __init__(
+        self,
+        *,
+        runtime: ModuleType,
+        session: Any,
+        folder: ModelFolder,
+        provider: Provider,
+        capacity: int,
+        clock: Clock,
+    ) -> None:
+        self.cache = KvCache(runtime=runtime, session=session, folder=folder, provider=provider, capacity=capacity)
+        self.passes: list[Pass] = []
+        self._runtime, self._session, self._clock = runtime, session, clock
+        self._names = folder.names
+        self._smallest_pass = provider.smallest_pass
+        self._errors = runtime_errors()
+        self._options = runtime.RunOptions()
+        self._binding = session.io_binding()
+        self.cache.bind(self._binding)
+        # The arrays live as long as the engine, so the addresses bound below stay theirs.
+        self._ids = np.zeros((1, capacity), np.int64)
+        self._mask = np.ones((1, capacity), np.int64)
+        (logits,) = (node for node in session.get_outputs() if node.name == folder.names.logits)
+        self._every_position = logits.shape[1] != 1
+        rows = capacity if self._every_position else 1
+        self._logits: NDArray[Any] = np.zeros((1, rows, folder.vocabulary), ELEMENT_TYPES[logits.type])
+
+    def begin(self) -> None:
+        """A new request: forget the passes and the cancellation of the one before (``terminate`` latches)."""
+        self.passes = []
+        self._options = self._runtime.RunOptions()
+
+    def cancel(self) -> None:
+        """Cut the running pass short, and refuse the next ones until ``begin``. Takes effect between two operators."""
+        self._options.terminate = True
+
+    def prefill(self, tokens: Sequence[int]) -> None:
+        """Make ``tokens`` what is cached, keeping what is there already."""
+        self.cache.keep_common(tokens)
+        for start in range(len(self.cache), len(tokens), PREFILL_TOKENS):
+            self.run(tokens[start : start + PREFILL_TOKENS])
+
+    def run(self, tokens: Sequence[int], *, again: bool = True) -> NDArray[Any]:
+        """Run the new ``tokens`` behind those cached, and return the logits (vocabulary,) of the last one.
+
+        The array is overwritten by the next pass. With ``again`` false a pass of one token is one.
+        """
+        if again and len(tokens) < self._smallest_pass:
+            start = max(0, len(self.cache) + len(tokens) - self._smallest_pass)
+            tokens = [*self.cache.tokens[start:], *tokens]
+            self.cache.rewind(start)
+        k, p = len(tokens), len(self.cache)
+        if p + k > self.cache.capacity:
+            raise PromptError(f"{p + k} tokens do not fit the cache of {self.cache.capacity}")
+        self._bind(tokens, p)
+        began_ns = self._clock.now_ns()
+        try:
+            self._session.run_with_iobinding(self._binding, self._options)
+        except self._errors as error:
+            if self._options.terminate:
+                raise CancelledPassError(f"cancelled in a pass of {k} tokens behind {p}") from error
+            raise
+        self.passes.append(Pass(k=k, p=p, elapsed_ns=self._clock.now_ns() - began_ns))
+        self.cache.tokens += tokens
+        last: NDArray[Any] = self._logits[0, k - 1 if self._every_position else 0]
+        return last
+
+    def _bind(self, tokens: Sequence[int], p: int) -> None:
+        """The shapes change with every pass, the memory does not."""
+        k, names = len(tokens), self._names
+        self._ids[0, :k] = tokens
+        _bind_array(self._binding.bind_input, names.input_ids, self._ids, (1, k))
+        _bind_array(self._binding.bind_input, names.attention_mask, self._mask, (1, p + k))
+        rows, vocabulary = k if self._every_position else 1, self._logits.shape[-1]
+        _bind_array(self._binding.bind_output, names.logits, self._logits, (1, rows, vocabulary))
+
+
+def _bind_array(bind: Callable[..., None], name: str, array: NDArray[Any], shape: tuple[int, ...]) -> None:
+    """The beginning of ``array``, seen with ``shape``."""
+    bind(name, "cpu", 0, array.dtype.type, shape, array.ctypes.data)

@@ -1,0 +1,139 @@
+"""What must be known of an ONNX file before ONNX Runtime opens it: its versions, and which other files it reads.
+
+The runtime says too little or says it too late: a file that is too new gets an unhelpful error, and external data is
+read from wherever the file points. Only the fields that matter are walked, by the numbers of ``onnx.proto``, without
+the ``onnx`` package: the machine on the robot does not have it.
+
+Raises ``ModelError`` for a file that is missing, that is no ONNX model, or whose data lies outside its folder.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from edgeguard.errors import ModelError
+
+# Message -> number of a field -> the message in it: every way to a tensor (onnx.proto, IR 13).
+_INSIDE: Mapping[str, Mapping[int, str]] = {
+    "model": {7: "graph", 8: "opset", 25: "function"},
+    "graph": {1: "node", 5: "tensor", 15: "sparse"},
+    "function": {7: "node", 11: "attribute"},
+    "node": {5: "attribute"},
+    "attribute": {5: "tensor", 6: "graph", 10: "tensor", 11: "graph", 22: "sparse", 23: "sparse"},
+    "sparse": {1: "tensor", 2: "tensor"},
+    "tensor": {13: "entry"},
+}
+_IR_VERSION = 1  # of a model
+_DOMAIN, _VERSION = 1, 2  # of an opset
+_KEY, _VALUE = 1, 2  # of an entry
+
+_VARINT, _BYTES = 0, 2
+_FIXED = {1: 8, 5: 4}  # protobuf's other wire types and their bytes
+_DEEPEST = 40  # messages inside messages; a graph in a graph takes three
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphFile:
+    """``opset`` is that of the standard domain, ``external`` the names of the files that hold weights."""
+
+    path: Path
+    ir_version: int
+    opset: int
+    external: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Found:
+    ir_version: int = 0
+    opset: int = 0
+    external: set[str] = field(default_factory=set)
+
+
+def read_graph_file(path: Path) -> GraphFile:
+    """Read the ONNX file at ``path`` as far as it matters, and check that its data lies in its folder."""
+    found = _Found()
+    try:
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            _walk(content, 0, len(content), message="model", found=found, depth=0)
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be read ({error.strerror}); build the model again") from error
+    except (ValueError, IndexError) as error:
+        raise ModelError(f"{path}: is no ONNX model, or a damaged one; build the model again") from error
+    if not found.ir_version or not found.opset:
+        raise ModelError(f"{path}: is no ONNX model: it names no IR version or no opset; build the model again")
+    external = tuple(sorted(found.external))
+    for name in external:
+        _check_inside(path, name)
+    return GraphFile(path=path, ir_version=found.ir_version, opset=found.opset, external=external)
+
+
+def _walk(content: mmap.mmap, start: int, end: int, *, message: str, found: _Found, depth: int) -> None:
+    if depth > _DEEPEST:
+        raise ValueError("messages too deep")
+    values: dict[int, int | str] = {}
+    for number, value, stop in _fields(content, start, end):
+        inside = _INSIDE.get(message, {}).get(number)
+        if stop is None:
+            values[number] = value
+        elif inside is not None:
+            _walk(content, value, stop, message=inside, found=found, depth=depth + 1)
+        elif message in ("entry", "opset"):
+            values[number] = content[value:stop].decode()
+    if message == "model":
+        found.ir_version = int(values.get(_IR_VERSION, 0))
+    elif message == "opset" and values.get(_DOMAIN, "") in ("", "ai.onnx"):
+        found.opset = int(values.get(_VERSION, 0))
+    elif message == "entry" and values.get(_KEY) == "location":
+        found.external.add(str(values.get(_VALUE, "")))
+
+
+def _fields(content: mmap.mmap, start: int, end: int) -> Iterator[tuple[int, int, int | None]]:
+    """Number and value of each integer; number, start and end of each field of bytes. Others are passed over."""
+    position = start
+    while position < end:
+        tag, position = _varint(content, position)
+        kind = tag & 7
+        if kind == _VARINT:
+            value, position = _varint(content, position)
+            yield tag >> 3, value, None
+        elif kind == _BYTES:
+            length, position = _varint(content, position)
+            if position + length > end:
+                raise ValueError("a field longer than its message")
+            yield tag >> 3, position, position + length
+            position += length
+        elif kind in _FIXED:
+            position += _FIXED[kind]
+        else:
+            raise ValueError(f"wire type {kind}")
+    if position != end:
+        raise ValueError("a message that ends inside a field")
+
+
+def _varint(content: mmap.mmap, position: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = content[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position
+        shift += 7
+        if shift > 63:
+            raise ValueError("a number longer than 64 bits")
+
+
+def _check_inside(graph: Path, name: str) -> None:
+    """A weight file is an ordinary file in the graph's folder; a link could lead to anything on this machine."""
+    data = graph.parent / name
+    if not name or Path(name).name != name:
+        raise ModelError(f"{graph}: reads its weights from {name!r}, outside its folder; only files beside it are read")
+    if data.is_symlink():
+        raise ModelError(f"{data}: is a symbolic link; weights are read from ordinary files only: copy the file here")
+    if not data.is_file():
+        raise ModelError(f"{data}: is missing; build the model again")
+    if data.stat().st_nlink > 1:
+        raise ModelError(f"{data}: has a second name (a hard link), outside the folder perhaps; copy the file here")

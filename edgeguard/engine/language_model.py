@@ -1,0 +1,157 @@
+"""A loaded model that answers observations: everything the worker needs, put together once from the configuration.
+
+The cache is as large as the longest prompt with the longest answer, so the memory is known at the start. Loading takes
+seconds and says how far it is. Lengths are in tokens. Knows nothing of processes, deadlines and messages.
+
+Raises ``ModelError`` and its kin, ``ProviderError``, ``ConfigError``, ``MissingExtraError``, all before the first pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from edgeguard.answer import Automaton, Field, PathPrices, compile_answer, read_schema
+from edgeguard.budget import PassTimes
+from edgeguard.clock import Clock
+from edgeguard.config import Config
+from edgeguard.engine.chat import render_chat
+from edgeguard.engine.decoder import Decoder
+from edgeguard.engine.engine import Engine
+from edgeguard.engine.folder import read_model_folder
+from edgeguard.engine.identity import identity
+from edgeguard.engine.prompt import Prompt, chat_roles
+from edgeguard.engine.providers import find_provider
+from edgeguard.engine.session import allowed_threads, import_runtime, open_session
+from edgeguard.engine.tokens import Tokens
+from edgeguard.errors import PromptError
+
+FIRST_PASS_SIZES = 16
+"""How many sizes of the first pass are warmed up, evenly spaced. What a size costs the first time is code, which any
+of them has run, and memory, which the largest has touched; the CPU's kernels keep nothing per size."""
+
+_CACHE_STEP = 64
+
+
+class Progress(Protocol):
+    """Told how far the start has come."""
+
+    def __call__(self, phase: str, done: int, total: int) -> None: ...
+
+
+class LanguageModel:
+    """``answer_passes`` and ``answer_tokens`` are the most that an answer takes; ``pass_sizes`` are warmed up."""
+
+    def __init__(
+        self,
+        *,
+        fields: Sequence[Field],
+        prompt: Prompt,
+        automaton: Automaton,
+        engine: Engine,
+        identity: dict[str, str],
+        smallest_pass: int,
+    ) -> None:
+        self.fields = tuple(fields)
+        self.prompt = prompt
+        self.automaton = automaton
+        self.engine = engine
+        self.identity = identity
+        self.decoder = Decoder(engine=engine, automaton=automaton)
+        self.answer_passes, self.answer_tokens = longest_answer(automaton)
+        first = _spaced(smallest_pass, prompt.longest - len(prompt.prefix) + automaton.forced_length(automaton.start))
+        self.pass_sizes = sorted({*first, *(max(size, smallest_pass) for size in automaton.pass_sizes)})
+
+    def fits(self, prompt: Sequence[int]) -> bool:
+        """Whether the cache has room for this prompt and any answer to it."""
+        return len(prompt) + self.answer_tokens <= self.engine.cache.capacity
+
+    def warm_up(self, progress: Progress) -> None:
+        """Fill the prefix and run every pass size once, so that no request pays for being the first of its kind."""
+        progress("prefix", 0, 1)
+        self.engine.prefill(self.prompt.prefix)
+        progress("prefix", 1, 1)
+        for done, size in enumerate(self.pass_sizes):
+            progress("warming", done, len(self.pass_sizes))
+            self.sweep([size], repeats=1)
+        progress("warming", len(self.pass_sizes), len(self.pass_sizes))
+
+    def sweep(self, sizes: Sequence[int], *, repeats: int) -> list[PassTimes]:
+        """Time passes of these sizes behind the prefix; ``PromptError`` when one does not fit the cache."""
+        prefix = self.prompt.prefix
+        swept = []
+        for size in sizes:
+            self.engine.prefill(prefix)
+            self.engine.begin()
+            for _ in range(repeats):
+                self.engine.run([prefix[at % len(prefix)] for at in range(size)])
+                self.engine.cache.rewind(len(prefix))
+            first = self.engine.passes[0]
+            swept.append(
+                PassTimes(k=first.k, p=first.p, elapsed_ns=tuple(one.elapsed_ns for one in self.engine.passes))
+            )
+        return swept
+
+
+def load_language_model(*, config: Config, folder: Path, clock: Clock, progress: Progress) -> LanguageModel:
+    """Load the model in ``folder`` and put it together as ``config`` says. ``warm_up`` is still to come."""
+    progress("loading", 0, 3)
+    provider = find_provider(config.model.provider)
+    runtime = import_runtime(provider)
+    model = read_model_folder(folder)
+    progress("loading", 1, 3)
+    tokens = Tokens.from_file(model.tokenizer, vocabulary=model.vocabulary, end_tokens=model.end_tokens)
+    fields = read_schema(config.schema)
+    pieces = render_chat(model.chat_template, roles=chat_roles(config.prompt), special=model.special)
+    automaton = compile_answer(fields, vocabulary=tokens, context=tokens.behind_control(pieces[-1]))
+    prompt = Prompt(section=config.prompt, fields=config.fields, pieces=pieces, tokens=tokens, automaton=automaton)
+    _, answer_tokens = longest_answer(automaton)
+    needed = prompt.longest + answer_tokens
+    if needed > model.context:
+        raise PromptError(
+            f"{config.file}: the longest prompt and answer are {needed} tokens, and {folder.name} reads "
+            f"{model.context}; shorten the prompt, or the fields' max_chars"
+        )
+    progress("loading", 2, 3)
+    threads = allowed_threads(config.model.threads)
+    session = open_session(
+        folder=model,
+        provider=provider,
+        threads=threads,
+        provider_options=config.model.provider_options,
+        session_options=config.model.session_options,
+    )
+    engine = Engine(
+        runtime=runtime,
+        session=session,
+        folder=model,
+        provider=provider,
+        capacity=min(model.context, -(-needed // _CACHE_STEP) * _CACHE_STEP),
+        clock=clock,
+    )
+    progress("loading", 3, 3)
+    return LanguageModel(
+        fields=fields,
+        prompt=prompt,
+        automaton=automaton,
+        engine=engine,
+        identity=identity(config, model, runtime_version=runtime.__version__, threads=threads),
+        smallest_pass=provider.smallest_pass,
+    )
+
+
+def longest_answer(automaton: Automaton) -> tuple[int, int]:
+    """The most passes, and the most tokens run in passes, that an answer takes."""
+
+    def most(price: Callable[[int, int], int]) -> float:
+        paths = PathPrices(automaton=automaton, price=price)
+        return paths.dearest(state=automaton.start, pending=1, cached=0).price
+
+    return round(most(lambda _, __: 1)), round(most(lambda k, _: k))
+
+
+def _spaced(low: int, high: int) -> list[int]:
+    """At most ``FIRST_PASS_SIZES`` whole numbers from ``low`` to ``high``, both included."""
+    count = min(FIRST_PASS_SIZES, high - low + 1)
+    return [low + (high - low) * at // max(1, count - 1) for at in range(count)]

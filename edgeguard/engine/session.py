@@ -1,0 +1,171 @@
+"""Opens an ONNX Runtime session as a robot needs it: one provider and no other, bounded threads, nothing sent home.
+
+ONNX Runtime takes unknown provider names and session keys in silence and goes on without them; both are errors here.
+Raises ``MissingExtraError``, ``ProviderError``, ``ModelError``, ``ConfigError``, each with the way out.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+from edgeguard.engine.folder import ModelFolder
+from edgeguard.engine.providers import Provider
+from edgeguard.errors import ConfigError, MissingExtraError, ModelError, ProviderError
+
+SESSION_DEFAULTS: Mapping[str, str] = {
+    "session.force_spinning_stop": "1",  # threads spin during a pass and sleep after it: right for a periodic load
+    "session.dynamic_block_base": "4",  # the documented cure for latency variance: threads that finish early get more
+    "session.set_denormal_as_zero": "1",  # denormals are computed in microcode, tens of times slower
+}
+
+SESSION_KEYS = (
+    *SESSION_DEFAULTS,
+    "session.disable_prepacking",
+    "session.intra_op.allow_spinning",
+    "session.intra_op_thread_affinities",
+    "session.qdq_matmulnbits_accuracy_level",
+    "session.use_device_allocator_for_initializers",
+    "optimization.disable_specified_optimizers",
+    "optimization.enable_gelu_approximation",
+    "mlas.enable_gemm_fastmath_arm64_bfloat16",
+)
+"""What a configuration may set (onnxruntime_session_options_config_keys.h, 1.23): keys that change how a pass is
+computed. Keys that make the runtime read or write other files are left out on purpose."""
+
+_RECORD_ASSIGNMENT = "session.record_ep_graph_assignment_info"
+
+
+def import_runtime(provider: Provider) -> ModuleType:
+    """The module ``onnxruntime``, with its telemetry off: it is read once, at the import (on by default from 1.29)."""
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise MissingExtraError(package="onnxruntime", extra=provider.extra, purpose="running a model") from error
+    if provider.ort_name not in onnxruntime.get_available_providers():
+        raise ProviderError(
+            f"onnxruntime {onnxruntime.__version__} has no {provider.ort_name}: the provider {provider.name!r} comes "
+            f"with pip install 'edgeguard[{provider.extra}]' in an environment without another onnxruntime package"
+        )
+    return onnxruntime  # type: ignore[no-any-return]
+
+
+def runtime_errors() -> tuple[type[Exception], ...]:
+    """What ONNX Runtime raises: its own exceptions have no common root, and some paths raise Python's."""
+    from onnxruntime.capi import onnxruntime_pybind11_state as state
+
+    own = [kind for kind in vars(state).values() if isinstance(kind, type) and issubclass(kind, Exception)]
+    return (*own, RuntimeError, ValueError)
+
+
+def allowed_threads(configured: int) -> int:
+    """The threads of a pass: what is configured, or (0) every core this process may use."""
+    return configured or len(os.sched_getaffinity(0))
+
+
+def open_session(
+    *,
+    folder: ModelFolder,
+    provider: Provider,
+    threads: int,
+    provider_options: Mapping[str, str],
+    session_options: Mapping[str, str],
+) -> Any:
+    """An ``onnxruntime.InferenceSession`` that runs on ``provider``, with the inputs and outputs that the folder names.
+
+    ``provider_options`` and ``session_options`` add to and win over the defaults of the row and of this module.
+    """
+    runtime = import_runtime(provider)
+    _refuse_unknown_keys(session_options)
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.execution_mode = runtime.ExecutionMode.ORT_SEQUENTIAL
+    options.enable_mem_pattern = False  # it plans memory for one shape, and ours vary
+    options.log_severity_level = 3  # errors; its warnings are about what is checked below
+    for key, value in {**SESSION_DEFAULTS, **session_options}.items():
+        options.add_session_config_entry(key, value)
+    audited = hasattr(runtime.InferenceSession, "get_provider_graph_assignment_info")  # from 1.24 on
+    if audited:
+        options.add_session_config_entry(_RECORD_ASSIGNMENT, "1")
+    try:
+        session = runtime.InferenceSession(
+            str(folder.graph.path),
+            options,
+            providers=[(provider.ort_name, {**provider.options, **provider_options})],
+            enable_fallback=0,
+        )
+    except runtime_errors() as error:
+        graph = folder.graph
+        raise ModelError(
+            f"{graph.path} (IR version {graph.ir_version}, opset {graph.opset}) cannot be opened by onnxruntime "
+            f"{runtime.__version__} on {provider.name}: {_first_line(error)}; build the model again, or install an "
+            "onnxruntime that knows it"
+        ) from error
+    if session.get_providers()[0] != provider.ort_name:
+        raise ProviderError(f"onnxruntime chose {session.get_providers()[0]} instead of {provider.ort_name}")
+    if audited:
+        _check_assignment(session, provider)
+    _check_signature(session, folder, provider)
+    return session
+
+
+def _refuse_unknown_keys(session_options: Mapping[str, str]) -> None:
+    problems = []
+    for key in session_options:
+        if key not in SESSION_KEYS:
+            near = difflib.get_close_matches(key, SESSION_KEYS, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(SESSION_KEYS)}"
+            problems.append(f"model.session_options: unknown key {key!r}, which onnxruntime would pass over; {hint}")
+    if problems:
+        raise ConfigError(problems)
+
+
+def _check_assignment(session: Any, provider: Provider) -> None:
+    """Shape arithmetic may live on the CPU; an operator in which the time goes may not be anywhere else than asked."""
+    strays = {
+        (node.op_type, part.ep_name)
+        for part in session.get_provider_graph_assignment_info()
+        for node in part.get_nodes()
+        if node.op_type in provider.heavy_operators and part.ep_name != provider.ort_name
+    }
+    if strays:
+        listed = ", ".join(f"{operator} on {where}" for operator, where in sorted(strays))
+        raise ProviderError(f"{provider.name} leaves to others what it was asked for: {listed}; build the model for it")
+
+
+def _check_signature(session: Any, folder: ModelFolder, provider: Provider) -> None:
+    names, graph = folder.names, folder.graph.path
+    cache = names.cache(layers=folder.layers)
+    inputs, outputs = ({node.name: node for node in nodes} for nodes in (session.get_inputs(), session.get_outputs()))
+    wanted = {names.input_ids, names.attention_mask, *(past for past, _ in cache)}
+    if inputs.keys() != wanted:
+        differing = ", ".join(sorted(inputs.keys() ^ wanted))
+        raise ModelError(f"{graph}: its inputs are not those of genai_config.json; they differ in {differing}")
+    missing = {names.logits, *(present for _, present in cache)} - outputs.keys()
+    if missing:
+        raise ModelError(f"{graph}: lacks the outputs {', '.join(sorted(missing))} that genai_config.json names")
+    for past, _ in cache:
+        node = inputs[past]
+        if node.type not in provider.kv_types:
+            raise ProviderError(
+                f"{graph}: its cache is {node.type}, and the attention of {provider.name} takes only "
+                f"{', '.join(provider.kv_types)}; build the model for {provider.name}"
+            )
+        if (node.shape[1], node.shape[3]) != (folder.kv_heads, folder.head_size):
+            raise ModelError(
+                f"{graph}: {past} is {node.shape}, not what genai_config.json says of heads and their size"
+            )
+    if outputs[names.logits].shape[-1] != folder.vocabulary:
+        raise ModelError(
+            f"{graph}: {outputs[names.logits].shape[-1]} logits for a vocabulary of {folder.vocabulary} tokens in "
+            "genai_config.json; the two files are of different models"
+        )
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]

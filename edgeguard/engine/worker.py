@@ -1,0 +1,226 @@
+"""The process that owns the model: ``python -m edgeguard.engine.worker FD CONFIG [PROFILE] [--model FOLDER]``.
+
+It loads and warms up, says ``ready``, and answers requests until its channel closes; the messages are those of
+``edgeguard.messages``. With a profile it refuses at once what its bound does not fit, and gives up when a miss has
+become more likely than not; without one it goes on until the time is over. A cancelled request has no answer.
+
+Whatever goes wrong in a request is its answer, ``finish = error``, and the next one is served. What keeps the worker
+from becoming ready is said in ``failed``, with the exit code that the process leaves with.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import gc
+import signal
+import sys
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from edgeguard.answer import PathPrices, parse_answer
+from edgeguard.budget import Planner, Profile, load_profile
+from edgeguard.channel import Channel, Message
+from edgeguard.clock import Clock, SystemClock, ms_from_ns
+from edgeguard.config import Config, load_config
+from edgeguard.engine.engine import CancelledPassError
+from edgeguard.engine.inbox import Inbox
+from edgeguard.engine.language_model import LanguageModel, load_language_model
+from edgeguard.errors import AnswerError, EdgeguardError, ModelError
+from edgeguard.messages import answer_message, read_request
+from edgeguard.types import Answer, Finish, Request, Value
+
+
+class EndedError(EdgeguardError):
+    """A request that ends without an answer, on purpose."""
+
+    def __init__(self, finish: Finish, detail: str) -> None:
+        self.finish = finish
+        super().__init__(detail)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Work:
+    """One request while it is worked on."""
+
+    request: Request
+    admit: bool
+    token_by_token: bool
+    started_ns: int
+    bound_ns: int | None = None
+    tokenise_ns: int = 0
+    parse_ns: int = 0
+
+
+class Worker:
+    """Answers one request after another."""
+
+    def __init__(self, *, model: LanguageModel, profile: Profile | None, channel: Channel, clock: Clock) -> None:
+        self._model = model
+        self._profile = profile
+        self._planner = None if profile is None else _planner(model, profile)
+        self._channel = channel
+        self._clock = clock
+
+    def run(self) -> NoReturn:
+        """Say ``ready`` and serve; the inbox ends the process when the channel closes."""
+        model, engine = self._model, self._model.engine
+        self._channel.send({
+            "type": "ready",
+            "identity": model.identity,
+            "prefix_tokens": len(model.prompt.prefix),
+            "capacity_tokens": engine.cache.capacity,
+            "bound_ns": None if self._profile is None else self._profile.bound.bound_ns,
+            "answer_passes": model.answer_passes,
+            "pass_sizes": model.pass_sizes,
+        })  # fmt: skip
+        inbox = Inbox(channel=self._channel, begin=engine.begin, cancel=engine.cancel)
+        while True:
+            message = inbox.take()
+            if message["type"] == "sweep":
+                self._sweep(message)
+            elif message["type"] == "request":
+                self._serve(message)
+
+    def _sweep(self, message: Message) -> None:
+        swept = self._model.sweep(message["sizes"], repeats=message["repeats"])
+        rows = [{"k": times.k, "p": times.p, "elapsed_ns": list(times.elapsed_ns)} for times in swept]
+        self._channel.send({"type": "swept", "rows": rows})
+
+    def _serve(self, message: Message) -> None:
+        read = read_request(message)
+        if read is None:
+            return
+        request, admit = read
+        work = _Work(
+            request=request,
+            admit=admit,
+            token_by_token=message.get("token_by_token") is True,
+            started_ns=self._clock.now_ns(),
+        )
+        values, finish, detail = None, Finish.COMPLETE, ""
+        try:
+            values = self._answer(work)
+        except CancelledPassError:
+            return
+        except EndedError as end:
+            finish, detail = end.finish, str(end)
+        except AnswerError as error:
+            finish, detail = Finish.INVALID, str(error)
+        except EdgeguardError as error:
+            finish, detail = Finish.ERROR, str(error)
+        except Exception as error:  # noqa: BLE001 - one request's failure, of whatever kind, is that request's alone
+            traceback.print_exc()
+            finish, detail = Finish.ERROR, f"{type(error).__name__}: {error}"
+        self._channel.send(answer_message(self._reply(work, finish=finish, values=values, detail=detail)))
+
+    def _answer(self, work: _Work) -> Mapping[str, Value]:
+        model, clock = self._model, self._clock
+        prompt = model.prompt.request(work.request.observation.fields)
+        work.tokenise_ns = clock.now_ns() - work.started_ns
+        if not model.fits(prompt):
+            raise EndedError(
+                Finish.INFEASIBLE,
+                f"a prompt of {len(prompt)} tokens and an answer of up to {model.answer_tokens} do not fit the cache "
+                f"of {model.engine.cache.capacity}",
+            )
+        self._admit(work, prompt_tokens=len(prompt))
+        decode = model.decoder.decode_token_by_token if work.token_by_token else model.decoder.decode
+        answer = decode(prompt, give_up=functools.partial(self._give_up, work.request.answer_by_ns))
+        if answer is None:
+            raise EndedError(Finish.DEADLINE, f"given up before pass {len(model.engine.passes) + 1}")
+        decoded_ns = clock.now_ns()
+        values = parse_answer(model.automaton.text(answer), fields=model.fields)
+        work.parse_ns = clock.now_ns() - decoded_ns
+        return values
+
+    def _admit(self, work: _Work, *, prompt_tokens: int) -> None:
+        """By what the request costs behind the prefix alone: what else happens to be cached changes no verdict."""
+        if self._planner is None:
+            return
+        prefix = len(self._model.prompt.prefix)
+        work.bound_ns = self._planner.bound_ns(request_tokens=prompt_tokens - prefix, cached=prefix)
+        left_ns = work.request.answer_by_ns - work.started_ns
+        if work.admit and work.bound_ns > left_ns:
+            raise EndedError(
+                Finish.INFEASIBLE,
+                f"the bound of {ms_from_ns(work.bound_ns):.1f} ms does not fit the {ms_from_ns(left_ns):.1f} ms left",
+            )
+
+    def _give_up(self, answer_by_ns: int, *, state: int, pending: int, cached: int) -> bool:
+        left_ns = answer_by_ns - self._clock.now_ns()
+        if self._planner is None:
+            return left_ns <= 0
+        return self._planner.more_likely_late(state=state, pending=pending, cached=cached, left_ns=left_ns)
+
+    def _reply(self, work: _Work, *, finish: Finish, values: Mapping[str, Value] | None, detail: str) -> Answer:
+        return Answer(
+            request_id=work.request.request_id,
+            epoch=work.request.epoch,
+            finish=finish,
+            values=values,
+            detail=detail,
+            bound_ns=work.bound_ns,
+            started_ns=work.started_ns,
+            finished_ns=self._clock.now_ns(),
+            tokenise_ns=work.tokenise_ns,
+            parse_ns=work.parse_ns,
+            passes=tuple(self._model.engine.passes),
+        )
+
+
+def _planner(model: LanguageModel, profile: Profile) -> Planner:
+    automaton, prefix = model.automaton, len(model.prompt.prefix)
+    paths = PathPrices(automaton=automaton, price=profile.cost.price_ns)
+    planner = Planner(cost=profile.cost, score=profile.bound.score, paths=paths, start=automaton.start)
+    planner.prepare(request_tokens=range(1, model.prompt.longest - prefix + 1), cached=prefix)
+    return planner
+
+
+def _model_folder(config: Config, named: Path | None) -> Path:
+    if named is not None:
+        return named
+    if "/" not in config.model.folder:
+        raise ModelError(
+            f"{config.file}: model.folder {config.model.folder!r} is a recipe's name; build it, and name its folder "
+            "here or with --model"
+        )
+    return Path(config.model.folder)
+
+
+def _start(arguments: argparse.Namespace, *, channel: Channel, clock: Clock) -> Worker:
+    def progress(phase: str, done: int, total: int) -> None:
+        channel.send({"type": "warming", "phase": phase, "done": done, "total": total})
+
+    config = load_config(arguments.config)
+    profile = None if arguments.profile is None else load_profile(arguments.profile)
+    folder = _model_folder(config, arguments.model)
+    model = load_language_model(config=config, folder=folder, clock=clock, progress=progress)
+    model.warm_up(progress)
+    return Worker(model=model, profile=profile, channel=channel, clock=clock)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m edgeguard.engine.worker")
+    parser.add_argument("fd", type=int, metavar="FD", help="the descriptor of its end of the channel")
+    parser.add_argument("config", type=Path, metavar="CONFIG")
+    parser.add_argument("profile", type=Path, metavar="PROFILE", nargs="?")
+    parser.add_argument("--model", type=Path, metavar="FOLDER", help="the model's folder, instead of model.folder")
+    arguments = parser.parse_args()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever started us
+    channel = Channel.from_fd(arguments.fd)
+    try:
+        worker = _start(arguments, channel=channel, clock=SystemClock())
+    except EdgeguardError as error:
+        channel.send({"type": "failed", "error": str(error), "exit_code": error.exit_code})
+        sys.exit(error.exit_code)
+    gc.collect()
+    gc.freeze()  # the automaton may be large; a collection must not walk it between two passes
+    worker.run()
+
+
+if __name__ == "__main__":
+    main()

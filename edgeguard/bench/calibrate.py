@@ -20,7 +20,7 @@ from pathlib import Path
 from edgeguard.bench.observations import draw_fields
 from edgeguard.bench.profile_store import write_profile
 from edgeguard.bench.sampling import BUSY_LIMIT, Sampler, Samples, wait_until_quiet
-from edgeguard.bench.scoring import bound_of, fit_cost, priced, provisional_bound, still_needed
+from edgeguard.bench.scoring import bound_of, fit_cost, price_requests, provisional_bound, still_needed
 from edgeguard.bench.worker_client import Ready, WorkerClient
 from edgeguard.board import FixedKernel, read_fingerprint
 from edgeguard.budget import PassCost, PassTimes, Profile, Schedule
@@ -59,11 +59,12 @@ def calibrate(
     """Measure, and write the profile to ``out`` if given.
 
     ``quick``: until the p99 can be named, five minutes at most; else until ``max_miss_rate`` can, an hour at most.
-    Either way the highest percentile that the independent requests support is the one that is named.
+    If the time is up before, the highest percentile that the independent requests support is named instead.
     """
     bench = _Bench(config, clock=clock, progress=progress, worker=worker, busy_limit=busy_limit)
     fingerprint, sweep, cost = bench.measure_cost()
-    wanted = 1 - config.risk.max_miss_rate
+    accepted = 1 - config.risk.max_miss_rate
+    aim = min(accepted, QUICK_PERCENTILE) if quick else accepted
     profile = Profile(
         kind="provisional",
         created=wall_time_iso(),
@@ -74,20 +75,19 @@ def calibrate(
         sweep=tuple(sweep),
         requests=(),
     )
-    aim = min(wanted, QUICK_PERCENTILE) if quick else wanted
     samples = bench.measure_requests(
         profile,
         independent=floor_n(percentile=aim, confidence=config.risk.confidence),
         limit_ns=QUICK_LIMIT_NS if quick else FULL_LIMIT_NS,
     )
-    requests = priced(samples.kept, cost)
+    requests = price_requests(samples.kept, cost)
     profile = dataclasses.replace(
         profile,
         kind="quick" if quick else "full",
         schedule=Schedule(
             period_ns=config.timing.period_ns, skipped=samples.skipped, dropped=samples.dropped, busy=samples.busy
         ),
-        bound=bound_of(requests, wanted=wanted, confidence=config.risk.confidence),
+        bound=bound_of(requests, wanted=aim, confidence=config.risk.confidence),
         requests=requests,
     )
     if out is not None:
@@ -135,7 +135,7 @@ class _Bench:
                 until_ns = self._clock.now_ns() + limit_ns
                 while len(sampler.samples.kept) < count and self._clock.now_ns() < until_ns:
                     self._sample(sampler, phase="measuring", count=count, until_ns=until_ns)
-                    count = still_needed(priced(sampler.samples.kept, profile.cost), independent=independent)
+                    count = still_needed(price_requests(sampler.samples.kept, profile.cost), independent=independent)
                 return sampler.samples
 
     def _start(self, profile: Path | None = None) -> WorkerClient:

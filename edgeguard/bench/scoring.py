@@ -14,7 +14,7 @@ from edgeguard.budget import Bound, PassCost, PassTimes, RequestTimes
 from edgeguard.budget.bound import highest_percentile, order_bound, rank
 from edgeguard.budget.cost import median
 from edgeguard.budget.effective import dependence, thin
-from edgeguard.errors import BusyError
+from edgeguard.errors import BusyError, WorkerError
 
 
 def fit_cost(sweep: Sequence[PassTimes], samples: Sequence[Sample]) -> PassCost:
@@ -28,14 +28,19 @@ def fit_cost(sweep: Sequence[PassTimes], samples: Sequence[Sample]) -> PassCost:
     return PassCost.fit(sweep, observed=observed).with_constant(max(0, round(median(beside_ns))))
 
 
-def priced(samples: Sequence[Sample], cost: PassCost) -> tuple[RequestTimes, ...]:
-    """Each request beside its prices; the worker's own bound was its dearest price, its profile's score being 1."""
-    priced = []
+def price_requests(samples: Sequence[Sample], cost: PassCost) -> tuple[RequestTimes, ...]:
+    """Each request beside its prices. The samples are of a worker whose profile has these prices and the score 1, so
+    that the bound it states is the price of its dearest answer; ``WorkerError`` when it states none.
+    """
+    requests = []
     for sample in samples:
+        if sample.answer.bound_ns is None:
+            raise WorkerError("the worker was given prices and does not state the bound of a request")
         price_ns = cost.passes_ns((one.k, one.p) for one in sample.answer.passes)
-        dearest_ns = max(price_ns, sample.answer.bound_ns or 0)
-        priced.append(RequestTimes(latency_ns=sample.latency_ns, price_ns=price_ns, dearest_ns=dearest_ns))
-    return tuple(priced)
+        requests.append(
+            RequestTimes(latency_ns=sample.latency_ns, price_ns=price_ns, dearest_ns=sample.answer.bound_ns)
+        )
+    return tuple(requests)
 
 
 def still_needed(requests: Sequence[RequestTimes], *, independent: int) -> int:

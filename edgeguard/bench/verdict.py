@@ -101,13 +101,13 @@ class Verdict:
             return f"yes, with {_ms(self.slack_ns)} to spare: {parts}"
         return (
             f"{parts}, and the bound is {_ms(self.profile.bound.bound_ns)}, {_ms(-self.slack_ns)} too long; "
-            f"deadline_ms = {self.fitting_deadline_ms} would fit, or a shorter answer, a shorter prompt, a smaller model"
+            f"deadline_ms = {self.fitting_deadline_ms} would fit; else shorten the answer or the prompt"
         )
 
     def _miss_words(self) -> str:
         return (
-            f"{self.misses} of {self.judged} independent requests were late at this budget: at most one intervention in "
-            f"{duration(self.between_interventions_s)} (miss rate at most {self.miss_rate:.2%})"
+            f"{self.misses} of {self.judged} independent requests were late at this budget: at most one intervention "
+            f"in {duration(self.between_interventions_s)} (miss rate at most {self.miss_rate:.2%})"
         )
 
     def _accepted_words(self) -> str:

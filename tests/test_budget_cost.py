@@ -1,0 +1,112 @@
+"""The price of a pass: monotone, through the medians, and a line beyond what was measured."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edgeguard.budget import PassCost, PassTimes
+from edgeguard.budget.cost import OBSERVED_LEAST, median
+
+MS = 1_000_000
+
+
+def _row(k: int, *elapsed_ms: float, p: int = 100) -> PassTimes:
+    return PassTimes(k=k, p=p, elapsed_ns=tuple(round(ms * MS) for ms in elapsed_ms))
+
+
+SWEEP = [_row(2, 11.0, 11.5, 40.0), _row(4, 16.0), _row(8, 28.0), _row(16, 50.0), _row(32, 93.0), _row(64, 190.0)]
+
+
+@pytest.mark.parametrize(
+    ("k", "ms"),
+    [(2, 11.5), (4, 16.0), (3, 13.75), (12, 39.0), (64, 190.0), (1, 11.5)],
+)
+def test_a_price_is_the_median_at_a_measured_size_and_on_the_line_between(k: int, ms: float) -> None:
+    assert PassCost.fit(SWEEP).price_ns(k, 100) == round(ms * MS)
+
+
+def test_beyond_the_largest_size_the_price_goes_on_with_the_steepest_of_the_last_slopes() -> None:
+    cost = PassCost.fit(SWEEP)
+    assert cost.price_ns(96, 100) - cost.price_ns(64, 100) == pytest.approx(32 * 97 / 32 * MS)
+
+
+def test_one_measured_size_prices_the_others_in_proportion() -> None:
+    assert PassCost.fit([_row(10, 20.0)]).price_ns(20, 100) == 40 * MS
+
+
+def test_a_longer_pass_that_was_measured_cheaper_shares_the_price_of_its_neighbours() -> None:
+    cost = PassCost.fit([_row(2, 10.0), _row(4, 20.0), _row(8, 16.0), _row(16, 40.0)])
+    assert cost.prices_ns == (10 * MS, 18 * MS, 18 * MS, 40 * MS)
+
+
+def test_the_slope_in_cached_tokens_comes_from_pairs_of_equal_size() -> None:
+    cost = PassCost.fit([_row(2, 10.0, p=0), _row(2, 14.0, p=200), _row(8, 30.0, p=0), _row(8, 34.0, p=200)])
+    assert cost.per_cached_ns == pytest.approx(20_000)
+    assert cost.price_ns(2, 100) == 12 * MS
+    assert cost.price_ns(8, 400) == 38 * MS
+
+
+def test_a_cache_that_seems_to_make_passes_cheaper_makes_them_no_cheaper() -> None:
+    cost = PassCost.fit([_row(2, 10.0, p=0), _row(2, 9.0, p=200)])
+    assert cost.per_cached_ns == 0.0
+
+
+def test_passes_of_real_requests_join_the_fit_where_there_are_enough_of_them() -> None:
+    often, once = _row(3, *[20.0] * OBSERVED_LEAST, p=120), _row(6, 500.0, p=120)
+    cost = PassCost.fit([_row(2, 10.0), _row(8, 30.0)], observed=[often, once])
+    assert cost.sizes == (2, 3, 8)
+    assert cost.price_ns(3, 100) == 20 * MS
+    assert cost.per_cached_ns == 0.0  # a request's passes say nothing about the slope
+
+
+def test_a_request_costs_its_passes_and_what_is_beside_them() -> None:
+    cost = PassCost.fit(SWEEP).with_constant(2 * MS)
+    assert cost.passes_ns([(32, 100), (2, 132), (2, 134)]) == (2 + 93 + 11.5 + 11.5) * MS
+
+
+def test_without_a_measured_pass_there_is_no_cost() -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        PassCost.fit([PassTimes(k=2, p=0, elapsed_ns=())])
+
+
+@given(
+    rows=st.lists(
+        st.builds(
+            PassTimes,
+            k=st.integers(1, 64),
+            p=st.integers(0, 500),
+            elapsed_ns=st.lists(st.integers(1, 10**9), min_size=1, max_size=5).map(tuple),
+        ),
+        min_size=1,
+        max_size=10,
+    ),
+    k=st.integers(1, 200),
+    p=st.integers(0, 1_000),
+    more=st.integers(1, 200),
+)
+@settings(max_examples=150, deadline=None)
+def test_more_new_or_more_cached_tokens_never_cost_less(rows: list[PassTimes], k: int, p: int, more: int) -> None:
+    cost = PassCost.fit(rows)
+    assert 1 <= cost.price_ns(k, p) <= cost.price_ns(k + more, p)
+    assert cost.price_ns(k, p) <= cost.price_ns(k, p + more)
+
+
+def test_the_fit_finds_the_curve_behind_noisy_and_interrupted_passes() -> None:
+    draw = random.Random(4)
+
+    def measured(k: int) -> float:
+        interrupted = 5.0 if draw.random() < 0.1 else 1.0
+        return (8 + 2.8 * k) * draw.gauss(1, 0.03) * interrupted
+
+    cost = PassCost.fit([_row(k, *[measured(k) for _ in range(15)]) for k in (2, 3, 5, 9, 15, 24, 40, 64)])
+    for k in range(2, 80):
+        assert cost.price_ns(k, 100) == pytest.approx((8 + 2.8 * k) * MS, rel=0.06)
+
+
+@pytest.mark.parametrize(("values", "middle"), [([3], 3), ([1, 9], 5), ([5, 1, 9], 5), ([4, 1, 2, 3], 2.5)])
+def test_the_median(values: list[float], middle: float) -> None:
+    assert median(values) == middle

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import dataclasses
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from edgeguard.bench.observations import draw_fields
 from edgeguard.bench.profile_store import write_profile
 from edgeguard.bench.sampling import BUSY_LIMIT, Sampler, Samples, wait_until_quiet
 from edgeguard.bench.scoring import bound_of, fit_cost, price_requests, provisional_bound, still_needed
+from edgeguard.bench.subject import Subject, WorkerCommand, model_subject
 from edgeguard.bench.worker_client import Ready, WorkerClient
 from edgeguard.board import FixedKernel, read_fingerprint
 from edgeguard.budget import PassCost, PassTimes, Profile, Schedule
@@ -28,7 +29,6 @@ from edgeguard.budget.bound import floor_n
 from edgeguard.clock import NS_PER_S, Clock, wall_time_iso
 from edgeguard.config import Config
 from edgeguard.model.progress import Progress, silent
-from edgeguard.runtime.supervisor import worker_argv
 from edgeguard.types import Value
 
 QUICK_PERCENTILE = 0.99
@@ -42,9 +42,6 @@ SWEEP_REPEATS = 15
 SWEEP_LIMIT_NS = 300 * NS_PER_S
 FIT_REQUESTS = 40
 
-WorkerCommand = Callable[[Path, "Path | None"], Sequence[str]]
-"""The command line of a worker for a configuration and perhaps a profile; ``{fd}`` stands for its channel."""
-
 
 def calibrate(
     config: Config,
@@ -53,15 +50,16 @@ def calibrate(
     quick: bool = True,
     out: Path | None = None,
     progress: Progress = silent,
-    worker: WorkerCommand = worker_argv,
+    subject: Subject | None = None,
     busy_limit: float = BUSY_LIMIT,
 ) -> Profile:
-    """Measure, and write the profile to ``out`` if given.
+    """Measure ``subject`` (by default the model of ``config``), and write the profile to ``out`` if given.
 
     ``quick``: until the p99 can be named, five minutes at most; else until ``max_miss_rate`` can, an hour at most.
     If the time is up before, the highest percentile that the independent requests support is named instead.
     """
-    bench = _Bench(config, clock=clock, progress=progress, worker=worker, busy_limit=busy_limit)
+    command = (subject or model_subject(config, progress=progress)).command
+    bench = _Bench(config, clock=clock, progress=progress, command=command, busy_limit=busy_limit)
     fingerprint, sweep, cost = bench.measure_cost()
     accepted = 1 - config.risk.max_miss_rate
     aim = min(accepted, QUICK_PERCENTILE) if quick else accepted
@@ -99,12 +97,12 @@ class _Bench:
     """What the two measuring phases share."""
 
     def __init__(
-        self, config: Config, *, clock: Clock, progress: Progress, worker: WorkerCommand, busy_limit: float
+        self, config: Config, *, clock: Clock, progress: Progress, command: WorkerCommand, busy_limit: float
     ) -> None:
         self._config = config
         self._clock = clock
         self._progress = progress
-        self._worker = worker
+        self._command = command
         self._busy_limit = busy_limit
         self._kernel = FixedKernel(clock=clock)
         self._fields: Iterator[Mapping[str, Value]] = draw_fields(config)
@@ -140,7 +138,7 @@ class _Bench:
 
     def _start(self, profile: Path | None = None) -> WorkerClient:
         file = self._config.file.absolute()
-        return WorkerClient.start(file, clock=self._clock, argv=self._worker(file, profile))
+        return WorkerClient.start(file, clock=self._clock, argv=self._command(file, profile))
 
     def _sampler(self, client: WorkerClient) -> Sampler:
         return Sampler(

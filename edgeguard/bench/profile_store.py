@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from edgeguard.budget import Profile, fingerprint_digest, profile_text
+from edgeguard.clock import ms_from_ns
 from edgeguard.errors import ProfileError
 
 
@@ -28,9 +29,9 @@ def write_profile(profile: Profile, file: Path) -> None:
         raise ProfileError(f"{file}: the profile cannot be written: {error.strerror}; name another --out") from error
 
 
-def profile_file(fingerprint: Mapping[str, str], *, cache_dir: Path) -> Path:
-    """Where the profile of this fingerprint is kept."""
-    return cache_dir / "calibration" / f"{fingerprint_digest(fingerprint)}.json"
+def cached_file(fingerprint: Mapping[str, str], *, period_ns: int, cache_dir: Path) -> Path:
+    """Where the profile of this fingerprint at this period is kept."""
+    return cache_dir / "calibration" / f"{fingerprint_digest(fingerprint)}-{ms_from_ns(period_ns):g}ms.json"
 
 
 def _sync_folder(folder: Path) -> None:

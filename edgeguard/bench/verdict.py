@@ -14,6 +14,8 @@ from edgeguard.budget.effective import thin
 from edgeguard.clock import NS_PER_MS, NS_PER_S, ms_from_ns
 from edgeguard.config import Config
 from edgeguard.errors import BoundError
+from edgeguard.runtime.budget_line import RESERVE_ASSUMED_NS
+from edgeguard.runtime.serial_wire import command_wire_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +29,16 @@ class Overhead:
     @property
     def total_ns(self) -> int:
         return self.age_ns + self.wire_ns + self.reserve_ns
+
+
+def overhead_of(config: Config, *, age_ns: int = 0) -> Overhead:
+    """The configuration's, for observations that are ``age_ns`` old when they are handed over."""
+    reserve_ns = config.timing.reserve_ns
+    return Overhead(
+        age_ns=age_ns,
+        wire_ns=command_wire_ns(config),
+        reserve_ns=RESERVE_ASSUMED_NS if reserve_ns is None else reserve_ns,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

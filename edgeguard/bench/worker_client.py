@@ -100,9 +100,12 @@ class WorkerClient:
                 rows = message["rows"]
                 return [PassTimes(k=row["k"], p=row["p"], elapsed_ns=tuple(row["elapsed_ns"])) for row in rows]
 
-    def ask(self, request: Request, *, admit: bool, limit_ns: int) -> Reply:
-        """Hand a request over and wait for its answer; answers to other requests are dropped."""
-        self._channel.send(request_message(request, admit=admit))
+    def ask(self, request: Request, *, admit: bool, limit_ns: int, token_by_token: bool = False) -> Reply:
+        """Hand a request over and wait for its answer; answers to other requests are dropped.
+
+        ``token_by_token`` asks for the way that everybody else takes, for comparison.
+        """
+        self._channel.send({**request_message(request, admit=admit), "token_by_token": token_by_token})
         until_ns = self._clock.now_ns() + limit_ns
         while True:
             message = self._receive(until_ns, what=f"done with request {request.request_id}")

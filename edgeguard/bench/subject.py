@@ -1,0 +1,50 @@
+"""What is measured: how to start it, and what it is without starting it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from edgeguard.config import Config
+from edgeguard.engine.folder import read_model_folder
+from edgeguard.engine.identity import identity
+from edgeguard.engine.providers import find_provider
+from edgeguard.engine.session import allowed_threads, import_runtime
+from edgeguard.model.build import build
+from edgeguard.model.progress import Progress, silent
+from edgeguard.model.recipe import find
+from edgeguard.runtime.supervisor import worker_argv
+
+WorkerCommand: TypeAlias = Callable[[Path, Path | None], Sequence[str]]
+"""The command line of a worker for a configuration and perhaps a profile; ``{fd}`` stands for its channel."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """``identity`` is what the worker will say of itself, known within a second because nothing is loaded for it."""
+
+    command: WorkerCommand
+    identity: Callable[[], Mapping[str, str]]
+
+
+def model_subject(config: Config, *, progress: Progress = silent) -> Subject:
+    """The model of ``config``; one that is named by its recipe is built, unless it has been."""
+    folder = model_folder(config, progress=progress)
+    return Subject(
+        command=lambda file, profile: [*worker_argv(file, profile), "--model", str(folder)],
+        identity=lambda: _identity(config, folder),
+    )
+
+
+def model_folder(config: Config, *, progress: Progress = silent) -> Path:
+    """Where the model is: the folder that is named, or the one that its recipe builds."""
+    named = config.model.folder
+    return Path(named) if "/" in named else build(find(named), progress=progress)
+
+
+def _identity(config: Config, folder: Path) -> dict[str, str]:
+    runtime = import_runtime(find_provider(config.model.provider))
+    threads = allowed_threads(config.model.threads)
+    return identity(config, read_model_folder(folder), runtime_version=runtime.__version__, threads=threads)

@@ -129,7 +129,7 @@ def _varint(content: mmap.mmap, position: int) -> tuple[int, int]:
 def _check_inside(graph: Path, name: str) -> None:
     """A weight file is an ordinary file in the graph's folder; a link could lead to anything on this machine."""
     data = graph.parent / name
-    if not name or Path(name).name != name:
+    if Path(name).name != name or name in ("", ".", ".."):
         raise ModelError(f"{graph}: reads its weights from {name!r}, outside its folder; only files beside it are read")
     if data.is_symlink():
         raise ModelError(f"{data}: is a symbolic link; weights are read from ordinary files only: copy the file here")

@@ -8,7 +8,9 @@ mean nothing, but every operator, cache and token path is the real one.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import gguf
 import numpy as np
@@ -42,12 +44,20 @@ def tiny_model(
     weight_type: str = "Q4_1",
     embedding_type: str = "Q8_0",
     head_type: str | None = None,
+    other_types: Mapping[str, str] = MappingProxyType({}),
     accuracy_level: int = 4,
     logits: str = "last",
 ) -> Path:
-    """Build the tiny model under ``folder`` and return the model's folder; a ``head_type`` makes a head of its own."""
+    """Build the tiny model under ``folder`` and return the model's folder; the arguments are ``write_tiny_gguf``'s."""
     path = folder / "tiny.gguf"
-    write_tiny_gguf(path, seed=seed, weight_type=weight_type, embedding_type=embedding_type, head_type=head_type)
+    write_tiny_gguf(
+        path,
+        seed=seed,
+        weight_type=weight_type,
+        embedding_type=embedding_type,
+        head_type=head_type,
+        other_types=other_types,
+    )
     recipe = tiny_recipe(path, accuracy_level=accuracy_level, logits=logits)
     return build(recipe, cache_dir=folder / "cache")
 
@@ -70,9 +80,15 @@ def write_tiny_gguf(
     weight_type: str = "Q4_1",
     embedding_type: str = "Q8_0",
     head_type: str | None = None,
+    other_types: Mapping[str, str] = MappingProxyType({}),
     architecture: str = "llama",
+    change: Callable[[gguf.GGUFWriter], None] | None = None,
 ) -> None:
-    """Write the file as llama.cpp's converter would."""
+    """Write the file as llama.cpp's converter would.
+
+    Without a ``head_type`` the head is tied to the embedding; ``other_types`` are exceptions ("attn_v", "ffn_up", ...).
+    ``change`` may replace keys and add tensors before the file is written.
+    """
     tokens, merges = tiny_vocabulary()
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_block_count(LAYERS)
@@ -97,7 +113,7 @@ def write_tiny_gguf(
     random = np.random.default_rng(seed)
 
     def add_matrix(name: str, rows: int, columns: int, type_name: str) -> None:
-        kind = GGMLQuantizationType[type_name]
+        kind = GGMLQuantizationType[other_types.get(name.rpartition(".")[2], type_name)]
         values = random.normal(0.02, 1.5 / np.sqrt(columns), (rows, columns)).astype(np.float32)
         writer.add_tensor(f"{name}.weight", gguf.quants.quantize(values, kind), raw_dtype=kind)
 
@@ -120,6 +136,8 @@ def write_tiny_gguf(
     add_norm("output_norm")
     if head_type is not None:
         add_matrix("output", len(tokens), HIDDEN, head_type)
+    if change is not None:
+        change(writer)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

@@ -60,7 +60,7 @@ def build(recipe: Recipe, *, cache_dir: Path | None = None, progress: Progress =
             if not manifest.is_complete(folder):
                 _build_into(folder, recipe, downloads=cache / "downloads", progress=progress)
     except OSError as error:
-        raise ModelError(f"{error.filename or cache}: the model cannot be written: {error.strerror}") from error
+        raise ModelError(f"{cache}: the model cannot be written there: {error}") from error
     return folder
 
 
@@ -110,7 +110,7 @@ def _facts(recipe: Recipe, *, vocabulary: int) -> dict[str, Any]:
     return {
         "name": recipe.name,
         "licence": recipe.licence,
-        "source": {key: str(value) for key, value in asdict(recipe.source).items()},
+        "source": {**asdict(recipe.source), "sha256": content_hash(recipe.source)},
         "build": asdict(recipe.build),
         "vocabulary": vocabulary,
     }

@@ -80,7 +80,10 @@ class GgufSource:
     def matrix(self, name: str) -> weights.Matrix:
         """The matrix ``name`` + ".weight", (N, K); the rows of Q and K as ``GroupQueryAttention`` wants them."""
         tensor = self._tensors[f"{name}.weight"]
-        matrix = weights.from_gguf(name=tensor.name, type_name=tensor.tensor_type.name, data=tensor.data)
+        try:
+            matrix = weights.from_gguf(type_name=tensor.tensor_type.name, data=tensor.data)
+        except ValueError as error:
+            raise ModelError(f"{self.path}: tensor {tensor.name!r} is damaged: {error}") from error
         heads = {"attn_q": self.hyper.heads, "attn_k": self.hyper.kv_heads}.get(name.rpartition(".")[2])
         if heads is None:
             return matrix
@@ -106,7 +109,10 @@ class GgufSource:
             rope_base=self._value("llama.rope.freq_base", float, default=10_000.0),
             norm_epsilon=self._value("llama.attention.layer_norm_rms_epsilon", float),
         )
-        if hyper.head_size != head_size or hyper.head_size % 2 or heads * head_size != hidden or heads % hyper.kv_heads:
+        sizes = (hyper.layers, hidden, hyper.feed_forward, heads, hyper.kv_heads, head_size, hyper.context)
+        if min(sizes) < 1 or hyper.layers > len(self._reader.tensors):
+            raise ModelError(f"{self.path}: sizes that cannot be, or fewer tensors than layers: {hyper}")
+        if hyper.head_size != head_size or head_size % 2 or heads * head_size != hidden or heads % hyper.kv_heads:
             raise ModelError(f"{self.path}: head sizes that do not fit together or a partial rotation: {hyper}")
         return hyper
 
@@ -171,8 +177,17 @@ def _open(path: Path) -> gguf.GGUFReader:
         import gguf
     except ImportError as error:
         raise MissingExtraError(package="gguf", extra="models", purpose="reading a GGUF file") from error
+
+    class BoundedReader(gguf.GGUFReader):
+        """Stops at the end of the file, where the library reads on in empty arrays for as long as a length says."""
+
+        def _get(self, offset: int, *rest: Any, **named: Any) -> Any:
+            if not 0 <= offset < len(self.data):
+                raise ValueError(f"it ends at byte {len(self.data)}, but byte {offset} is needed")
+            return super()._get(offset, *rest, **named)
+
     try:
-        return gguf.GGUFReader(path)
+        return BoundedReader(path)
     except OSError as error:
         raise ModelError(f"{path}: cannot be read: {error}") from error
     except (ValueError, IndexError, KeyError, OverflowError, TypeError, MemoryError) as error:

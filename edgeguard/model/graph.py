@@ -1,15 +1,14 @@
 """The ONNX graph of a llama model for ONNX Runtime: one forward pass of k new tokens with p tokens cached.
 
-    input_ids int64 [batch, k]           logits         float32 [batch, 1 or k, vocabulary]
-    attention_mask int64 [batch, p + k]  hidden_states  float32 [batch, k, hidden]: what the head is applied to
-    past_key_values.L.key/value          present.L.key/value: float32 [batch, kv heads, capacity, head size]
+    input_ids int64 [batch, k]           logits float32 [batch, 1 or k, vocabulary]
+    attention_mask int64 [batch, p + k]
+    past_key_values.L.key/value          present.L.key/value, float32 [batch, kv heads, capacity, head size]
 
 Bound to the same buffer, past and present are the shared KV cache of ``GroupQueryAttention``: nothing is copied, and
 going back to a prefix is a shorter mask. The names are onnxruntime-genai's.
 
-The head is applied to the last position only, unless ``Logits.ALL``: with a vocabulary of 49,152 it would cost more
-than the layers. ``hidden_states`` is there for a caller who needs a few rows of the head at every position; with
-``RunOptions.only_execute_path_to_fetches`` the head then costs nothing.
+The head is applied to the last position only, unless ``Logits.ALL``: with a large vocabulary it would cost as much as
+many layers at each of the others, where nobody chooses a token.
 
 Knows GGUF's tensor names and nothing of files, tokenizers or recipes.
 """
@@ -78,7 +77,6 @@ class _LlamaGraph:
             for kind in ("key", "value"):
                 file.input(f"past_key_values.{layer}.{kind}", TensorProto.FLOAT, cache)
                 file.output(f"present.{layer}.{kind}", TensorProto.FLOAT, cache)
-        file.output("hidden_states", TensorProto.FLOAT, ["batch", "new", hyper.hidden])
         return ids
 
     def _lengths(self) -> None:
@@ -98,18 +96,17 @@ class _LlamaGraph:
         self._file.weight("cos_cache", cosines)
         self._file.weight("sin_cache", sines)
 
-    def _add_and_norm(self, residual: str, delta: str, *, gain: str, to: str = "") -> tuple[str, str]:
-        """The norm of the sum, named ``to`` or after the gain, and the sum itself; the first norm has no ``delta``."""
+    def _add_and_norm(self, residual: str, delta: str, *, gain: str) -> tuple[str, str]:
+        """The norm of the sum, named after its gain, and the sum itself; the first norm has no ``delta``."""
         weight = self._file.weight(f"{gain}.weight", self._source.vector(gain))
         epsilon = self._hyper.norm_epsilon
-        normed = to or gain
         if not delta:
-            self._file.node("SimplifiedLayerNormalization", [residual, weight], name=normed, epsilon=epsilon, axis=-1)
-            return normed, residual
-        names = [normed, "", "", f"{gain}/residual"]
+            self._file.node("SimplifiedLayerNormalization", [residual, weight], name=gain, epsilon=epsilon, axis=-1)
+            return gain, residual
+        names = [gain, "", "", f"{gain}/residual"]
         inputs = [residual, delta, weight]
         self._file.nodes("SkipSimplifiedLayerNormalization", inputs, names=names, domain=MICROSOFT, epsilon=epsilon)
-        return normed, names[-1]
+        return gain, names[-1]
 
     def _attention(self, normed: str, layer: int) -> str:
         file, hyper = self._file, self._hyper
@@ -142,7 +139,7 @@ class _LlamaGraph:
 
     def _head(self, residual: str, delta: str, table: Matrix) -> None:
         file = self._file
-        hidden, _ = self._add_and_norm(residual, delta, gain="output_norm", to="hidden_states")
+        hidden, _ = self._add_and_norm(residual, delta, gain="output_norm")
         if self._logits is Logits.LAST:
             last = file.constant("last_position", np.array([-1], np.int64))
             hidden = file.node("Gather", [hidden, last], name="last_hidden_state", axis=1)

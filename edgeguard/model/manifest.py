@@ -27,7 +27,7 @@ def write(folder: Path, *, facts: dict[str, Any]) -> None:
         if path.name != MANIFEST_NAME
     }
     content = {"format": FORMAT, **facts, "files": files}
-    (folder / MANIFEST_NAME).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    (folder / MANIFEST_NAME).write_text(json.dumps(content, indent=2, default=str) + "\n", encoding="utf-8")
 
 
 def read(folder: Path) -> dict[str, Any] | None:

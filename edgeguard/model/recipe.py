@@ -32,7 +32,7 @@ else:
     import tomli as tomllib
 
 _PACKAGE = Path(__file__).parent
-_FOLDERS = (_PACKAGE / "recipes", _PACKAGE.parent.parent / "models")
+_IN_A_WHEEL, _IN_A_CHECKOUT = _PACKAGE / "recipes", _PACKAGE.parent.parent / "models"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _ACCURACY_LEVELS = (0, 4)
@@ -82,7 +82,8 @@ class Recipe:
 
 def known() -> dict[str, Path]:
     """The recipes that come with edgeguard: name to file."""
-    return {path.stem: path for folder in _FOLDERS for path in sorted(folder.glob("*.toml"))}
+    folder = _IN_A_WHEEL if _IN_A_WHEEL.is_dir() else _IN_A_CHECKOUT
+    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
 
 
 def find(name: str) -> Recipe:

@@ -11,22 +11,19 @@ Every matrix has shape (N, K): N outputs, K inputs, as GGUF stores it. A block i
 Block layouts: ggml's ``block_q4_0``, ``block_q4_1`` and ``block_q8_0`` (ggml-common.h); a block's low nibbles are its
 elements 0 to 15 and the high nibbles 16 to 31, whereas ``MatMulNBits`` packs neighbours, the even one low.
 
-A tensor of another type raises ``ModelError`` with its name and type: it is not converted behind the reader's back.
+A type is added by one row of the table below. Knows nothing of files and names.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeguard.errors import ModelError
-
 BLOCK = 32
-SUPPORTED_TYPES = ("Q4_0", "Q4_1", "Q8_0", "F16", "F32")
-
 _HALF = 2  # bytes of a float16
 
 
@@ -78,25 +75,12 @@ class Dense:
 Matrix = Quantised | Dense
 
 
-def from_gguf(*, name: str, type_name: str, data: NDArray[Any]) -> Matrix:
-    """The matrix in ``data``: (N, bytes of a row) of uint8 for quantised types, (N, K) for the others."""
-    if type_name in ("F16", "F32"):
-        return Dense(values=np.ascontiguousarray(data))
-    if type_name == "Q8_0":
-        scale, quants = _split(data, _HALF, BLOCK)
-        packed = quants ^ np.uint8(0x80)  # int8 to offset binary: q + 128, modulo 256
-        return Quantised(bits=8, packed=packed, scales=_half(scale), carry=None)
-    if type_name == "Q4_0":
-        scale, nibbles = _split(data, _HALF, BLOCK // 2)
-        return Quantised(bits=4, packed=_neighbours(nibbles), scales=_half(scale), carry=None)
-    if type_name == "Q4_1":
-        scale, minimum, nibbles = _split(data, _HALF, _HALF, BLOCK // 2)
-        scales = _half(scale)
-        return Quantised(bits=4, packed=_neighbours(nibbles), scales=scales, carry=_half(minimum) + 8 * scales)
-    raise ModelError(
-        f"tensor {name!r} has type {type_name}, which cannot be carried over exactly; "
-        f"supported are {', '.join(SUPPORTED_TYPES)}: take another file of this model"
-    )
+def from_gguf(*, type_name: str, data: NDArray[Any]) -> Matrix:
+    """The matrix in ``data``: (N, bytes of a row) of uint8 for quantised types, (N, K) for the others.
+
+    ``type_name`` is one of ``SUPPORTED_TYPES``. Raises ``ValueError`` if a value or a scale is not finite.
+    """
+    return _CONVERTERS[type_name](data)
 
 
 def concatenate(matrices: list[Matrix]) -> Matrix | None:
@@ -128,6 +112,37 @@ def rotary_order(*, heads: int, head_size: int) -> NDArray[np.int64]:
     return order
 
 
+def _dense(data: NDArray[Any]) -> Dense:
+    return Dense(values=_finite(data))
+
+
+def _q8_0(data: NDArray[Any]) -> Quantised:
+    scale, quants = _split(data, _HALF, BLOCK)
+    packed = quants ^ np.uint8(0x80)  # int8 to offset binary: q + 128, modulo 256
+    return Quantised(bits=8, packed=packed, scales=_half(scale), carry=None)
+
+
+def _q4_0(data: NDArray[Any]) -> Quantised:
+    scale, nibbles = _split(data, _HALF, BLOCK // 2)
+    return Quantised(bits=4, packed=_neighbours(nibbles), scales=_half(scale), carry=None)
+
+
+def _q4_1(data: NDArray[Any]) -> Quantised:
+    scale, minimum, nibbles = _split(data, _HALF, _HALF, BLOCK // 2)
+    scales = _half(scale)
+    return Quantised(bits=4, packed=_neighbours(nibbles), scales=scales, carry=_half(minimum) + 8 * scales)
+
+
+_CONVERTERS: dict[str, Callable[[NDArray[Any]], Matrix]] = {
+    "Q4_0": _q4_0,
+    "Q4_1": _q4_1,
+    "Q8_0": _q8_0,
+    "F16": _dense,
+    "F32": _dense,
+}
+SUPPORTED_TYPES = tuple(_CONVERTERS)
+
+
 def _split(data: NDArray[Any], *sizes: int) -> list[NDArray[np.uint8]]:
     """The fields of each block: (N, K / 32, size) for each of ``sizes`` in bytes."""
     blocks = data.reshape(data.shape[0], -1, sum(sizes))
@@ -135,7 +150,14 @@ def _split(data: NDArray[Any], *sizes: int) -> list[NDArray[np.uint8]]:
 
 
 def _half(field: NDArray[np.uint8]) -> NDArray[np.float32]:
-    return np.ascontiguousarray(field).view(np.float16)[..., 0].astype(np.float32)
+    """The float16 in each block, (N, K / 32)."""
+    return _finite(np.ascontiguousarray(field).view("<f2")[..., 0].astype(np.float32))
+
+
+def _finite(values: NDArray[Any]) -> NDArray[Any]:
+    if not np.isfinite(values).all():
+        raise ValueError("a value or the scale of a block is not a finite number")
+    return values
 
 
 def _neighbours(nibbles: NDArray[np.uint8]) -> NDArray[np.uint8]:

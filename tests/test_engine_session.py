@@ -1,0 +1,196 @@
+"""Sessions that run where they were told to, and every way in which they would not."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from edgeguard.config import load_config
+from edgeguard.engine.folder import ModelFolder, read_model_folder
+from edgeguard.engine.providers import PROVIDERS, Provider, find_provider
+from edgeguard.engine.session import SESSION_DEFAULTS, SESSION_KEYS, allowed_threads, open_session
+from edgeguard.errors import ConfigError, EdgeguardError, ModelError, ProviderError
+from tests.engine_setup import load, write_config
+from tests.tiny import tiny_model
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_model(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture
+def folder(built: Path, tmp_path: Path) -> Path:
+    """A copy that no manifest guards."""
+    copy = Path(shutil.copytree(built, tmp_path / "model"))
+    (copy / "manifest.json").unlink()
+    return copy
+
+
+def open_on(
+    provider: Provider, folder: ModelFolder, *, session: Mapping[str, str] | None = None, threads: int = 1
+) -> Any:
+    return open_session(
+        folder=folder, provider=provider, threads=threads, provider_options={}, session_options=session or {}
+    )
+
+
+@pytest.mark.parametrize("provider", PROVIDERS, ids=lambda row: row.name)
+def test_every_row_of_the_table_opens_where_it_is_installed(provider: Provider, built: Path) -> None:
+    try:
+        session = open_on(provider, read_model_folder(built))
+    except ProviderError as error:
+        pytest.skip(str(error))
+    assert session.get_providers()[0] == provider.ort_name
+
+
+def test_names_and_smallest_passes_of_the_table_make_sense() -> None:
+    names = [row.name for row in PROVIDERS]
+    assert len(set(names)) == len(names)
+    assert all(row.smallest_pass >= 1 and row.heavy_operators for row in PROVIDERS)
+
+
+def test_an_unknown_provider_is_an_error_with_the_nearest_name() -> None:
+    with pytest.raises(ProviderError, match=r"no execution provider 'CPU'.*known: cpu|did you mean 'cpu'"):
+        find_provider("cpuu")
+    with pytest.raises(ProviderError, match="known: cpu"):
+        find_provider("quantum")
+
+
+def test_a_provider_that_this_onnxruntime_lacks_is_an_error_not_a_fallback(built: Path) -> None:
+    missing = replace(PROVIDERS[0], name="cuda", ort_name="CUDAExecutionProvider", extra="gpu")
+    with pytest.raises(ProviderError, match=r"has no CUDAExecutionProvider.*edgeguard\[gpu\]"):
+        open_on(missing, read_model_folder(built))
+
+
+def test_without_onnxruntime_the_extra_is_named(built: Path, tmp_path: Path) -> None:
+    """In a process of its own, where the module cannot be found."""
+    script = (
+        "import sys; sys.modules['onnxruntime'] = None\n"
+        "from edgeguard.engine.providers import find_provider\n"
+        "from edgeguard.engine.session import import_runtime\n"
+        "from edgeguard.errors import MissingExtraError\n"
+        "try: import_runtime(find_provider('cpu'))\n"
+        "except MissingExtraError as error: print(error)\n"
+    )
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert "pip install 'edgeguard[cpu]'" in said
+
+
+def test_telemetry_is_off_before_the_import() -> None:
+    script = (
+        "import os, sys\n"
+        "from edgeguard.engine.providers import find_provider\n"
+        "import edgeguard.engine.session as session\n"
+        "assert 'onnxruntime' not in sys.modules\n"
+        "session.import_runtime(find_provider('cpu'))\n"
+        "print(os.environ['ORT_DISABLE_TELEMETRY'])\n"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
+    said = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment
+    ).stdout
+    assert said.strip() == "1"
+
+
+def test_threads_are_the_cores_this_process_may_use() -> None:
+    script = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
+    script += "from edgeguard.engine.session import allowed_threads; print(allowed_threads(0), allowed_threads(3))"
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert said.split() == ["1", "3"]
+    assert allowed_threads(0) == len(os.sched_getaffinity(0))
+
+
+def test_session_options_are_set_and_win_over_the_defaults(built: Path) -> None:
+    session = open_on(PROVIDERS[0], read_model_folder(built), session={"session.dynamic_block_base": "8"}, threads=2)
+    options = session.get_session_options()
+    expected = {**SESSION_DEFAULTS, "session.dynamic_block_base": "8"}
+    assert {key: options.get_session_config_entry(key) for key in expected} == expected
+    assert (options.intra_op_num_threads, options.inter_op_num_threads) == (2, 1)
+    assert not options.enable_mem_pattern
+
+
+def test_an_unknown_session_key_is_an_error_with_the_nearest_one(built: Path) -> None:
+    with pytest.raises(ConfigError, match=r"did you mean 'session\.dynamic_block_base'"):
+        open_on(PROVIDERS[0], read_model_folder(built), session={"session.dynamic_block_size": "4"})
+    assert not any("file" in key or "save" in key for key in SESSION_KEYS), "none reads or writes other files"
+
+
+def change_graph(folder: Path, *, ir_version: int | None = None, opset: int | None = None) -> None:
+    proto = onnx.load(folder / "model.onnx", load_external_data=False)
+    if ir_version is not None:
+        proto.ir_version = ir_version
+    if opset is not None:
+        proto.opset_import[0].version = opset
+    (folder / "model.onnx").write_bytes(proto.SerializeToString())
+
+
+@pytest.mark.parametrize(("ir_version", "opset"), [(99, None), (None, 99)])
+def test_a_graph_that_is_too_new_says_which_versions_it_has(
+    folder: Path, ir_version: int | None, opset: int | None
+) -> None:
+    change_graph(folder, ir_version=ir_version, opset=opset)
+    model = read_model_folder(folder)
+    with pytest.raises(ModelError, match="99") as refusal:
+        open_on(PROVIDERS[0], model)
+    assert f"IR version {model.graph.ir_version}, opset {model.graph.opset}" in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("num_hidden_layers", 1, r"they differ in past_key_values\.1\.key"),
+        ("num_key_value_heads", 4, "heads and their size"),
+        ("head_size", 32, "heads and their size"),
+    ],
+)
+def test_a_graph_of_another_model_is_refused(folder: Path, key: str, value: int, message: str) -> None:
+    content = json.loads((folder / "genai_config.json").read_bytes())
+    content["model"]["decoder"][key] = value
+    (folder / "genai_config.json").write_text(json.dumps(content))
+    with pytest.raises(ModelError, match=message):
+        open_on(PROVIDERS[0], read_model_folder(folder))
+
+
+def test_a_vocabulary_of_another_size_is_refused(built: Path) -> None:
+    with pytest.raises(ModelError, match="360 logits for a vocabulary of 400"):
+        open_on(PROVIDERS[0], replace(read_model_folder(built), vocabulary=400))
+
+
+def test_a_cache_of_a_type_that_the_provider_does_not_take_is_refused(built: Path) -> None:
+    half = replace(PROVIDERS[0], kv_types=("tensor(float16)",))
+    with pytest.raises(ProviderError, match=r"takes only tensor\(float16\)"):
+        open_on(half, read_model_folder(built))
+
+
+def test_a_heavy_operator_on_another_provider_is_refused(built: Path) -> None:
+    """The audit itself, on a real session: a row that must have everything elsewhere finds all of it on the CPU."""
+    from edgeguard.engine import session
+
+    opened = open_on(PROVIDERS[0], read_model_folder(built))
+    with pytest.raises(ProviderError, match="GroupQueryAttention on CPUExecutionProvider"):
+        session._check_assignment(opened, replace(PROVIDERS[0], ort_name="OtherExecutionProvider"))
+
+
+def test_the_table_entry_in_the_configuration_is_the_one_that_is_used(built: Path, tmp_path: Path) -> None:
+    config = load_config(write_config(tmp_path, ('folder = "./model"', 'folder = "./model"\nprovider = "tpu"')))
+    with pytest.raises(EdgeguardError, match="no execution provider 'tpu'"):
+        load(config, built)
+
+
+def test_a_loaded_model_answers_with_finite_logits(built: Path, tmp_path: Path) -> None:
+    model = load(write_config(tmp_path), built)
+    assert np.isfinite(model.engine.run([1, 2, 3])).all()
+    assert model.identity["provider"] == "cpu"
+    assert model.identity["threads"] == str(allowed_threads(0))

@@ -55,6 +55,8 @@ def read_axis(table: Table) -> Axis:
         else math.inf,
         Grade.EMERGENCY: table.number("jerk_emergency", low=1e-9) if "jerk_emergency" in table else math.inf,
     }
+    if safe is None and "group" in table:
+        table.refuse("group", "an axis that holds has no safe value to be scaled towards")
     axis = Axis(
         name=name,
         unit=table.text("unit", default=""),
@@ -66,6 +68,7 @@ def read_axis(table: Table) -> Axis:
         safe=safe,
         measured=table.text("measured", default=None),
         clamp=table.text("on_violation", default="refuse", among=("refuse", "clamp")) == "clamp",
+        group=table.text("group", default=None),
         clearance=table.optional_number("clearance", low=0),
         decel=decel,
         jerk=jerk,

@@ -68,7 +68,7 @@ class Table:
             return None if default is REQUIRED else default
         value = self._content[key]
         kinds = kind if isinstance(kind, tuple) else (kind,)
-        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+        if not isinstance(value, kinds) or (isinstance(value, bool) and not {bool, object} & set(kinds)):
             self.refuse(key, f"{value!r} is not {name}")
             return None if default is REQUIRED else default
         return value

@@ -88,6 +88,7 @@ class Axis:
     safe: float | None  # None: hold where it is
     measured: str | None
     clamp: bool
+    group: str | None  # axes of one group are scaled together when one of them is clamped
     clearance: float | None  # how far it may travel after the last command that could move it
     decel: Mapping[Grade, float]
     jerk: Mapping[Grade, float]

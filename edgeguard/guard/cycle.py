@@ -1,0 +1,195 @@
+"""One cycle, from the release of an observation to its decision: ask, judge the answer, or give up in time.
+
+A decision exists by the deadline, always: when the answer comes on time, when the worker says that there will be none,
+or at ``answer_by_ns``, whichever is first. An answer at ``answer_by_ns`` sharp is on time. What is not the answer to
+the open request of this epoch is thrown away, counted, and changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from edgeguard.answer import check_values
+from edgeguard.clock import ms_from_ns
+from edgeguard.errors import AnswerError, IncompleteAnswerError
+from edgeguard.guard.causes import TABLE
+from edgeguard.guard.envelope import Verdict, admit
+from edgeguard.guard.events import EventName, event
+from edgeguard.guard.rules import engaged_rails
+from edgeguard.guard.state import Cycle, Engagement
+from edgeguard.guard.turn import Turn
+from edgeguard.types import Answer, Budget, Cause, Finish, Mode, Observation, Request, Source
+
+_FINISHES = {
+    Finish.DEADLINE: Cause.INCOMPLETE_ANSWER,
+    Finish.INFEASIBLE: Cause.INFEASIBLE,
+    Finish.INVALID: Cause.INVALID_ANSWER,
+    Finish.ERROR: Cause.INCOMPLETE_ANSWER,
+}
+
+
+def hear_answers(turn: Turn) -> None:
+    """Judge the answer to the open request; throw everything else away."""
+    for answer in turn.inputs.answers:
+        cycle = turn.cycle
+        request = None if cycle is None else cycle.request
+        awaited = request is not None and (answer.request_id, answer.epoch) == (request.request_id, request.epoch)
+        if cycle is not None and request is not None and awaited and turn.now_ns <= request.answer_by_ns:
+            turn.cycle = None
+            turn.answered_id = answer.request_id
+            _conclude(turn, cycle, answer)
+        else:
+            _discard(turn, answer, late=awaited)
+
+
+def watch_deadline(turn: Turn) -> None:
+    """At ``answer_by_ns`` there is a decision, with or without an answer."""
+    cycle = turn.cycle
+    if cycle is None or cycle.request is None or turn.now_ns < cycle.request.answer_by_ns:
+        return
+    turn.cycle = None
+    late_ns = turn.now_ns - cycle.request.answer_by_ns
+    _fail(
+        turn,
+        cycle,
+        Cause.MISS,
+        f"no answer {ms_from_ns(cycle.request.answer_by_ns - cycle.released_ns):.1f} ms "
+        f"after the release (noticed {ms_from_ns(late_ns):.2f} ms later)",
+    )
+    turn.close(cycle, turn.ruling(Source.SAFE))
+
+
+def release(turn: Turn) -> None:
+    """Start the cycle of the newest observation, once per period and not before the one under way has ended.
+
+    The period is kept on the average, with one tick of tolerance, so that an observation a little early is not lost
+    (the generic cell rate algorithm, ITU-T I.371).
+    """
+    settings, arrival = turn.settings, turn.arrival
+    if arrival is None or turn.cycle is not None or turn.closing is not None:
+        return
+    if turn.now_ns < turn.due_ns - settings.tick_ns:
+        return
+    turn.arrival = None
+    turn.due_ns = max(turn.now_ns, turn.due_ns) + settings.period_ns
+    cycle = _begin(turn, arrival.observation)
+    if not arrival.good or arrival.observation is None or not turn.worker_can_answer:
+        turn.close(cycle, turn.ruling(Source.SAFE))
+    else:
+        _ask(turn, cycle, arrival.observation)
+
+
+def note_absence(turn: Turn) -> None:
+    """One record for each period in which no observation came although one was needed."""
+    if Cause.NO_OBSERVATION not in turn.ledger or turn.cycle is not None or turn.closing is not None:
+        return
+    if turn.now_ns >= turn.absent_due_ns:
+        turn.absent_due_ns = turn.now_ns + turn.settings.period_ns
+        turn.close(_begin(turn, None), turn.ruling(Source.SAFE))
+
+
+def _begin(turn: Turn, observation: Observation | None) -> Cycle:
+    turn.counters = replace(turn.counters, cycles=turn.counters.cycles + 1)
+    settings, budget = turn.settings, None
+    if observation is not None and Cause.BAD_STAMP not in turn.ledger:
+        budget = Budget(
+            deadline_ns=settings.deadline_ns,
+            age_ns=observation.age_ns(turn.now_ns),
+            wire_ns=settings.wire_ns,
+            reserve_ns=settings.reserve_ns,
+            bound_ns=turn.inputs.worker.bound_ns,
+        )
+    return Cycle(number=turn.counters.cycles, observation=observation, released_ns=turn.now_ns, budget=budget)
+
+
+def _ask(turn: Turn, cycle: Cycle, observation: Observation) -> None:
+    settings = turn.settings
+    answer_by_ns = observation.captured_ns + settings.deadline_ns - settings.wire_ns - settings.reserve_ns
+    left_ns, bound_ns = answer_by_ns - turn.now_ns, turn.inputs.worker.bound_ns
+    forecast = left_ns <= 0 or (bound_ns is not None and left_ns < bound_ns)
+    if forecast:
+        bound = "" if bound_ns is None else f", the bound is {ms_from_ns(bound_ns):.1f} ms"
+        turn.ledger.note_failure()
+        turn.ledger.strike(Cause.PREDICTED_MISS, f"{ms_from_ns(left_ns):.1f} ms are left of the deadline{bound}")
+        turn.settle()
+        if left_ns <= 0:
+            turn.close(cycle, turn.ruling(Source.SAFE))
+            return
+        turn.foretold, turn.urgent = turn.ruling(Source.SAFE), True
+    engages = turn.mode in (Mode.ARMED, Mode.INTERVENING) and turn.ledger.ends_on_time
+    turn.request = Request(
+        request_id=turn.next_request_id,
+        epoch=turn.epoch,
+        observation=observation,
+        answer_by_ns=answer_by_ns,
+        shadow=not engages,
+    )
+    turn.next_request_id += 1
+    if turn.unanswered_since_ns is None:
+        turn.unanswered_since_ns = turn.now_ns
+    turn.cycle = replace(cycle, request=turn.request, forecast=forecast)
+
+
+def _conclude(turn: Turn, cycle: Cycle, answer: Answer) -> None:
+    """The answer has come on time. It proves; and a real one, when nothing else speaks against it, is applied."""
+    judged = _judge(turn, answer)
+    if not isinstance(judged, Verdict):
+        _fail(turn, cycle, *judged)
+        turn.close(cycle, turn.ruling(Source.SAFE), answer=answer)
+        return
+    ruling, settings = turn.ruling(Source.SAFE), turn.settings
+    turn.credit = min(settings.miss_limit, turn.credit + settings.refill_per_on_time)
+    turn.ledger.note_on_time(fitted=not cycle.forecast, needed=settings.on_time_to_arm, dwell_ns=settings.dwell_ns)
+    turn.settle()
+    request, observation = cycle.request, cycle.observation
+    if request is not None and observation is not None and not request.shadow and turn.mode is Mode.ARMED:
+        turn.engagement = Engagement(targets=judged.targets, expires_ns=observation.captured_ns + settings.life_ns)
+        turn.verdict = judged
+        ruling = turn.ruling(Source.MODEL)
+    turn.close(cycle, ruling, answer=answer)
+
+
+def _judge(turn: Turn, answer: Answer) -> Verdict | tuple[Cause, str]:
+    """What the envelope admits of the answer, or why it cannot be used."""
+    if answer.finish is not Finish.COMPLETE:
+        return _FINISHES[answer.finish], answer.detail or answer.finish.value
+    settings = turn.settings
+    try:
+        values = check_values(answer.values or {}, fields=settings.answer_fields)
+    except IncompleteAnswerError as error:
+        return Cause.INCOMPLETE_ANSWER, str(error)
+    except AnswerError as error:
+        return Cause.INVALID_ANSWER, str(error)
+    targets = tuple(axis.source.read(values) for axis in settings.axes)
+    verdict = admit(settings.axes, targets, engaged_rails(settings.guardrails, turn.view))
+    return (Cause.OUT_OF_ENVELOPE, verdict.refusal) if verdict.refusal else verdict
+
+
+def _fail(turn: Turn, cycle: Cycle, cause: Cause, detail: str) -> None:
+    """No usable answer on time. A forecast had said so: then nothing new has happened."""
+    turn.ledger.note_failure()
+    if cycle.forecast:
+        return
+    turn.ledger.strike(cause, detail)
+    if TABLE[cause].drains:
+        turn.counters = replace(turn.counters, misses=turn.counters.misses + 1)
+        turn.credit = max(0.0, turn.credit - 1)
+        if turn.credit <= 0:
+            limit = turn.settings.miss_limit
+            turn.ledger.strike(Cause.MISSES_ACCUMULATED, f"{limit:g} more than on-time answers have made good")
+    turn.settle()
+
+
+def _discard(turn: Turn, answer: Answer, *, late: bool) -> None:
+    counters = turn.counters
+    if answer.request_id == turn.answered_id:
+        why, counters = "repeated", replace(counters, repeated=counters.repeated + 1)
+    elif late or answer.request_id == turn.given_up_id:
+        why, counters = "late", replace(counters, late=counters.late + 1)
+    elif answer.epoch != turn.epoch:
+        why, counters = "foreign epoch", replace(counters, foreign=counters.foreign + 1)
+    else:
+        why, counters = "unknown request", replace(counters, unknown=counters.unknown + 1)
+    turn.counters = counters
+    detail = f"{why}: request {answer.request_id} of epoch {answer.epoch} (now {turn.epoch})"
+    turn.events.append(event(turn.now_ns, EventName.DISCARDED, detail))

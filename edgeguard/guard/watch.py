@@ -1,0 +1,148 @@
+"""What the core looks at in every step, and which causes it finds to hold: clock, link, worker, observation, rules.
+
+Each function looks at one thing and writes into the ledger; none decides what follows from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from edgeguard.clock import ms_from_ns
+from edgeguard.guard.envelope import admit
+from edgeguard.guard.events import EventName, event
+from edgeguard.guard.interface import WorkerPhase
+from edgeguard.guard.rules import acts, engaged_rails, remember
+from edgeguard.guard.sensing import causes_of, examine, stop_word
+from edgeguard.guard.state import Arrival, Sight
+from edgeguard.guard.turn import Turn
+from edgeguard.types import Cause, Grade, Observation
+from edgeguard.types.wire import MotorFlag
+
+_PHASES = {
+    WorkerPhase.WARMING: Cause.WORKER_WARMING,
+    WorkerPhase.GONE: Cause.WORKER_DEAD,
+    WorkerPhase.UNAVAILABLE: Cause.WORKER_UNAVAILABLE,
+}
+
+
+def watch_clock(turn: Turn, now_ns: int) -> None:
+    """A clock that went back or was suspended is a fault; so is a step that comes more than a tick late."""
+    before, tick_ns = turn.before, turn.settings.tick_ns
+    if now_ns < before.now_ns:
+        turn.ledger.strike(Cause.CLOCK_JUMP, f"monotonic time went back by {ms_from_ns(before.now_ns - now_ns):g} ms")
+    known_ns = before.boottime_offset_ns
+    step_ns = 0 if known_ns is None else turn.inputs.boottime_offset_ns - known_ns
+    if abs(step_ns) > tick_ns:
+        turn.ledger.strike(Cause.CLOCK_JUMP, f"boot time and monotonic time parted by {ms_from_ns(step_ns):.0f} ms")
+    late_ns = 0 if before.wake_ns is None else turn.now_ns - before.wake_ns
+    late_ns = max(late_ns, turn.inputs.lateness_ns)
+    if late_ns > tick_ns:
+        turn.counters = replace(turn.counters, overruns=turn.counters.overruns + 1)
+        turn.ledger.strike(Cause.GUARD_OVERRUN, f"{ms_from_ns(late_ns):.1f} ms late")
+
+
+def watch_link(turn: Turn) -> None:
+    """The wire, and the motor controller behind it. A new session starts from nothing."""
+    link, ledger = turn.inputs.link, turn.ledger
+    session = (link.generation, link.session)
+    if link.up and session != turn.session:
+        turn.renew = turn.renew or turn.session is not None
+        turn.inhibit, turn.session, turn.at_rest = True, session, False
+        turn.forget_held_places()
+    if not link.up:
+        turn.at_rest = False
+        ledger.hold(Cause.LINK_LOST, link.problem or link.state.value)
+        return
+    echo = turn.echo
+    turn.at_rest = echo is not None and (turn.at_rest or MotorFlag.MOVING not in echo.flags)
+    if echo is None:
+        ledger.hold(Cause.NO_ECHO, f"none for {ms_from_ns(turn.settings.echo_timeout_ns):g} ms")
+        return
+    if not turn.at_rest:
+        ledger.hold(Cause.NO_ECHO, "none has shown standstill yet")
+    if echo.session != link.session:
+        ledger.hold(Cause.SESSION_MISMATCH, f"an echo of session {echo.session} in session {link.session}")
+    if MotorFlag.LATCHED in echo.flags:
+        ledger.hold(Cause.SESSION_MISMATCH, "the motor controller has stopped by itself and waits for a new session")
+    if MotorFlag.FAULT in echo.flags:
+        ledger.hold(Cause.CONTROLLER_FAULT, "reported by the motor controller")
+    if MotorFlag.ESTOP in echo.flags:
+        ledger.hold(Cause.CONTROLLER_ESTOP, "reported by the motor controller")
+
+
+def watch_worker(turn: Turn) -> None:
+    """The model's process: its phase as its supervisor knows it, and its silence."""
+    worker, before = turn.inputs.worker, turn.before.worker_phase
+    if worker.phase is not WorkerPhase.READY:
+        turn.ledger.hold(_PHASES[worker.phase], worker.detail or worker.phase.value)
+        turn.renew = turn.renew or before is WorkerPhase.READY
+        turn.unanswered_since_ns = None
+        return
+    if before is not WorkerPhase.READY:
+        turn.ledger.strike(Cause.UNPROVEN, f"{turn.settings.on_time_to_arm} on-time answers are to be shown")
+    if turn.inputs.answers:
+        turn.unanswered_since_ns = None
+    since_ns = turn.unanswered_since_ns
+    if since_ns is not None and turn.now_ns - since_ns >= turn.settings.hung_after_ns:
+        detail = f"silent for {ms_from_ns(turn.now_ns - since_ns):.0f} ms"
+        turn.ledger.hold(Cause.WORKER_HUNG, detail)
+        if Cause.WORKER_HUNG not in turn.ledger:
+            turn.restart_worker = True
+            turn.events.append(event(turn.now_ns, EventName.REPLACED, detail))
+
+
+def watch_observations(turn: Turn) -> None:
+    """Take what has arrived, good or bad; notice that nothing has. Idle needs no observation."""
+    refusal, observation = turn.inputs.refusal, turn.inputs.observation
+    if refusal is None and observation is None:
+        _notice_silence(turn)
+    else:
+        turn.last_arrival_ns, turn.absent_due_ns = turn.now_ns, 0
+        good = refusal is None
+        if refusal is not None:
+            turn.ledger.strike(refusal.cause, refusal.detail)
+            turn.sight = None
+        if observation is not None:
+            good = _take(turn, observation) and good
+        turn.arrival = Arrival(observation=observation, arrived_ns=turn.now_ns, good=good)
+    if turn.stop_said is not None:
+        turn.ledger.hold(Cause.OPERATOR_STOP, turn.stop_said)
+
+
+def watch_rules(turn: Turn) -> None:
+    """The rules that are checked while the model decides, and the interlocks on the command in force."""
+    view = turn.view
+    if turn.sight is not None:
+        motive = next((motive for motive in turn.settings.motives if motive.always and acts(motive, view)), None)
+        if motive is not None:
+            grade = motive.grade if motive.targets is None else Grade.COMFORTABLE
+            turn.ledger.hold(Cause.RULE, motive.name, grade=grade)
+    if turn.engagement is not None:
+        rails = engaged_rails(turn.settings.guardrails, view)
+        turn.verdict = admit(turn.settings.axes, turn.engagement.targets, rails)
+        if turn.verdict.refusal:
+            turn.ledger.strike(Cause.OUT_OF_ENVELOPE, turn.verdict.refusal)
+
+
+def _take(turn: Turn, observation: Observation) -> bool:
+    """The observation becomes what the rules see, without what cannot be used of it; whether all of it can."""
+    turn.stop_said = stop_word(observation, settings=turn.settings)
+    findings = examine(observation, settings=turn.settings, now_ns=turn.now_ns)
+    fields = [finding.field for finding in findings if finding.field is not None]
+    if len(fields) < len(findings):
+        turn.sight = None
+    else:
+        turn.sight = Sight(observation=observation, arrived_ns=turn.now_ns, unusable=frozenset(fields))
+        turn.engaged_bands = remember(turn.settings.bands, turn.view)
+    if findings:
+        for cause, detail in causes_of(findings).items():
+            turn.ledger.strike(cause, detail)
+        return False
+    turn.ledger.note_good_observation()
+    return True
+
+
+def _notice_silence(turn: Turn) -> None:
+    silent_ns = turn.now_ns - turn.last_arrival_ns
+    if silent_ns >= turn.settings.observation_timeout_ns and not turn.idle:
+        turn.ledger.hold(Cause.NO_OBSERVATION, f"none for {ms_from_ns(turn.settings.observation_timeout_ns):g} ms")

@@ -6,20 +6,17 @@ quantises the activations to int8 and may move near-ties.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
+from tests.graph_runner import run_graph
 from tests.real import real_gguf, real_model
 from tests.reference import Reference, divergence, log_softmax
 from tests.tiny import VOCABULARY, tiny_model
-
-os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 EXACT_KL, FAST_KL, FAST_AGREEMENT = 1e-4, 0.02, 0.9
 
@@ -29,30 +26,6 @@ TEXTS = (
     'Answer in JSON. {"action": "forward", "speed": 0.4, "turn": -0.25, "reason": "the way ahead is clear"}',
     "Water boils at 100 degrees Celsius at sea level; at 3,000 metres it boils at about 90.",
 )
-
-
-def run_graph(folder: Path, *passes: list[int], capacity: int = 128) -> NDArray[np.float32]:
-    """Logits of the last of several passes over one shared cache: (positions, vocabulary)."""
-    import onnxruntime
-
-    session = onnxruntime.InferenceSession(folder / "model.onnx", providers=["CPUExecutionProvider"])
-    binding = session.io_binding()
-    binding.bind_output("logits")
-    for value in session.get_inputs():
-        if value.name.startswith("past_key_values"):
-            shape = [1, value.shape[1], capacity, value.shape[3]]
-            cache = onnxruntime.OrtValue.ortvalue_from_shape_and_type(shape, np.float32, "cpu", 0)
-            binding.bind_ortvalue_input(value.name, cache)
-            binding.bind_ortvalue_output(value.name.replace("past_key_values", "present"), cache)
-    length = 0
-    for tokens in passes:
-        length += len(tokens)
-        binding.bind_cpu_input("input_ids", np.array([tokens]))
-        binding.bind_cpu_input("attention_mask", np.ones((1, length), np.int64))
-        binding.bind_output("logits")
-        session.run_with_iobinding(binding)
-    logits: NDArray[np.float32] = binding.get_outputs()[0].numpy()[0]
-    return logits
 
 
 TINY_KINDS = [
@@ -96,6 +69,7 @@ def test_by_default_there_are_logits_of_the_last_position_only(tmp_path: Path) -
 
 
 @pytest.mark.model
+@pytest.mark.slow
 def test_the_real_model_computes_what_the_file_says(tmp_path: Path) -> None:
     reference = Reference(path=real_gguf(tmp_path))
     exact, fast = (real_model(accuracy_level=level, logits="all") for level in (0, 4))

@@ -1,0 +1,35 @@
+"""Runs a built graph in plain onnxruntime, for tests that judge the model and not the engine."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # read when onnxruntime is imported
+
+
+def run_graph(folder: Path, *passes: list[int], capacity: int = 128) -> NDArray[np.float32]:
+    """Logits of the last of several passes over one shared cache: (positions, vocabulary)."""
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(folder / "model.onnx", providers=["CPUExecutionProvider"])
+    binding = session.io_binding()
+    binding.bind_output("logits")
+    for value in session.get_inputs():
+        if value.name.startswith("past_key_values"):
+            shape = [1, value.shape[1], capacity, value.shape[3]]
+            cache = onnxruntime.OrtValue.ortvalue_from_shape_and_type(shape, np.float32, "cpu", 0)
+            binding.bind_ortvalue_input(value.name, cache)
+            binding.bind_ortvalue_output(value.name.replace("past_key_values", "present"), cache)
+    length = 0
+    for tokens in passes:
+        length += len(tokens)
+        binding.bind_cpu_input("input_ids", np.array([tokens]))
+        binding.bind_cpu_input("attention_mask", np.ones((1, length), np.int64))
+        binding.bind_output("logits")
+        session.run_with_iobinding(binding)
+    logits: NDArray[np.float32] = binding.get_outputs()[0].numpy()[0]
+    return logits

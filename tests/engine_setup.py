@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
 from edgeguard.clock import SystemClock
 from edgeguard.config import Config, load_config
@@ -71,10 +74,22 @@ def write_config(folder: Path, *changes: tuple[str, str]) -> Path:
     return file
 
 
+T = TypeVar("T")
+
+
+def apart(work: Callable[[], T]) -> T:
+    """Do it in a thread that ends: the one that opens a session has no subnormal floats from then on.
+
+    (``session.set_denormal_as_zero``.) In the worker that is meant; in a test's process, hypothesis minds.
+    """
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(work).result()
+
+
 def load(config: Path | Config, model: Path) -> LanguageModel:
     """Loaded, not warmed up."""
-    config = config if isinstance(config, Config) else load_config(config)
-    return load_language_model(config=config, folder=model, clock=SystemClock(), progress=lambda *_: None)
+    read = config if isinstance(config, Config) else load_config(config)
+    return apart(lambda: load_language_model(config=read, folder=model, clock=SystemClock(), progress=lambda *_: None))
 
 
 def observation(**changes: Value) -> dict[str, Value]:

@@ -21,7 +21,7 @@ from edgeguard.engine.folder import ModelFolder, read_model_folder
 from edgeguard.engine.providers import PROVIDERS, Provider, find_provider
 from edgeguard.engine.session import SESSION_DEFAULTS, SESSION_KEYS, allowed_threads, open_session
 from edgeguard.errors import ConfigError, EdgeguardError, ModelError, ProviderError
-from tests.engine_setup import load, write_config
+from tests.engine_setup import apart, load, write_config
 from tests.tiny import tiny_model
 
 
@@ -41,8 +41,10 @@ def folder(built: Path, tmp_path: Path) -> Path:
 def open_on(
     provider: Provider, folder: ModelFolder, *, session: Mapping[str, str] | None = None, threads: int = 1
 ) -> Any:
-    return open_session(
-        folder=folder, provider=provider, threads=threads, provider_options={}, session_options=session or {}
+    return apart(
+        lambda: open_session(
+            folder=folder, provider=provider, threads=threads, provider_options={}, session_options=session or {}
+        )
     )
 
 

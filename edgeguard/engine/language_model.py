@@ -78,7 +78,7 @@ class LanguageModel:
         progress("warming", len(self.pass_sizes), len(self.pass_sizes))
 
     def sweep(self, sizes: Sequence[int], *, repeats: int) -> list[PassTimes]:
-        """Time passes of these sizes behind the prefix; ``PromptError`` when one does not fit the cache."""
+        """Time passes of these sizes behind the prefix; ``PromptError`` when one does not fit."""
         prefix = self.prompt.prefix
         swept = []
         for size in sizes:

@@ -19,7 +19,8 @@ from edgeguard.errors import ConfigError, MissingExtraError, ModelError, Provide
 SESSION_DEFAULTS: Mapping[str, str] = {
     "session.force_spinning_stop": "1",  # threads spin during a pass and sleep after it: right for a periodic load
     "session.dynamic_block_base": "4",  # the documented cure for latency variance: threads that finish early get more
-    "session.set_denormal_as_zero": "1",  # denormals are computed in microcode, tens of times slower
+    # Denormals are computed in microcode, tens of times slower. It also changes the thread that opens the session.
+    "session.set_denormal_as_zero": "1",
 }
 
 SESSION_KEYS = (

@@ -62,16 +62,18 @@ def watch_deadline(turn: Turn) -> None:
 def release(turn: Turn) -> None:
     """Start the cycle of the newest observation, once per period and not before the one under way has ended.
 
-    The period is kept on the average, with one tick of tolerance, so that an observation a little early is not lost
-    (the generic cell rate algorithm, ITU-T I.371).
+    The period is kept on the average, with half a period of tolerance for a source that jitters (the generic cell rate
+    algorithm, ITU-T I.371). An observation that comes earlier than that waits, and sets the phase anew when it is
+    released: else every later one of a punctual source would wait as long, and age.
     """
     settings, arrival = turn.settings, turn.arrival
     if arrival is None or turn.cycle is not None or turn.closing is not None:
         return
-    if turn.now_ns < turn.due_ns - settings.tick_ns:
+    if turn.now_ns < turn.due_ns - settings.period_ns // 2:
         return
     turn.arrival = None
-    turn.due_ns = max(turn.now_ns, turn.due_ns) + settings.period_ns
+    waited = arrival.arrived_ns < turn.now_ns
+    turn.due_ns = (turn.now_ns if waited else max(turn.now_ns, turn.due_ns)) + settings.period_ns
     cycle = _begin(turn, arrival.observation)
     if not arrival.good or arrival.observation is None or not turn.worker_can_answer:
         turn.close(cycle, turn.ruling(Source.SAFE))

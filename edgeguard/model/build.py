@@ -1,7 +1,7 @@
 """Builds a recipe's model into a folder of the cache, once.
 
     CACHE/downloads/SHA256.whl                 what was fetched
-    CACHE/models/NAME-KEY/                     the folder; KEY is a hash of the source, the options and this package
+    CACHE/models/NAME-KEY/                     the folder; KEY hashes source, licence, options and this package
     CACHE/models/.NAME-KEY.lock, .NAME-KEY/    the lock, and the scratch folder of a build in progress
 
 What a build made is renamed when all of it has reached the disk, so an interrupted one never looks like a model; the
@@ -43,7 +43,12 @@ def default_cache_dir() -> Path:
 
 def built_folder(recipe: Recipe, *, cache_dir: Path) -> Path:
     """Where the model of ``recipe`` lies, or will lie."""
-    key = {"source": content_hash(recipe.source), "build": asdict(recipe.build), "builder": _own_hash()}
+    key = {
+        "source": content_hash(recipe.source),
+        "licence": recipe.licence,
+        "build": asdict(recipe.build),
+        "builder": _own_hash(),
+    }
     digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
     return cache_dir / "models" / f"{recipe.name}-{digest[:_KEY_DIGITS]}"
 

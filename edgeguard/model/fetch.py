@@ -56,7 +56,7 @@ def _wheel(source: WheelSource, *, downloads: Path, scratch: Path) -> Path:
     requirement = f"{source.wheel}=={source.version}"
     remedy = f"check the network or pip's index (PIP_INDEX_URL), or put the wheel at {kept}"
     folder = scratch / "wheel"
-    _client(*_PIP, "--dest", str(folder), requirement, wanted=requirement, remedy=remedy)
+    _client(*_PIP, "--dest", str(folder), "--", requirement, wanted=requirement, remedy=remedy)
     for wheel in folder.glob("*.whl"):
         _checked(wheel, source.sha256)
         downloads.mkdir(parents=True, exist_ok=True)

@@ -5,9 +5,9 @@ records. One thread at a time. Times are monotonic nanoseconds inside; an observ
 ``captured_ns`` of this machine's monotonic clock.
 
     with Guard.start("robot.toml", profile="robot.profile.json") as guard:
-        guard.wait_armed(timeout_s=30)
-        record = guard.decide({"said": "go left", "front_m": 2.1})
-        print(record.decision.source, record.decision.set_point)
+        for _ in guard.periods():
+            record = guard.decide({"said": "go left", "front_m": 2.1})
+            print(record.decision.source, record.decision.set_point)
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import select
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -129,8 +129,8 @@ class Guard:
     ) -> CycleRecord:
         """Hand an observation over and wait for its decision: there is one by the deadline.
 
-        A decision is released at most once per period: called faster than that, it waits for the period to open.
-        Records of other cycles stay for ``poll``.
+        A decision is released once per period (``periods`` keeps that rhythm): called sooner, the observation waits for
+        the period to open, and ages. Records of other cycles stay for ``poll``.
         """
         stamp_ns = self.submit(fields, age_ms=age_ms, captured_ns=captured_ns, field_ages_ms=field_ages_ms)
         timing = self.config.timing
@@ -143,6 +143,18 @@ class Guard:
             self._listen(timeout_s=0.05)
         waited_ms = ms_from_ns(timing.period_ns + timing.deadline_ns + NS_PER_S)
         raise GuardGoneError(f"no decision within {waited_ms:g} ms: the guard's process ({self.pid}) does not answer")
+
+    def periods(self) -> Iterator[int]:
+        """The robot's rhythm: yields 0, 1, 2, … once per period, each time at the moment to observe and decide.
+
+        A period that the caller has overslept is skipped, never caught up with.
+        """
+        period_ns = self.config.timing.period_ns
+        start_ns, number = self._clock.now_ns(), 0
+        while True:
+            yield number
+            number = max(number + 1, -(-(self._clock.now_ns() - start_ns) // period_ns))
+            self._clock.sleep_until_ns(start_ns + number * period_ns)
 
     def stop(self) -> None:
         """The operator's stop: takes effect within one tick and latches."""
@@ -168,11 +180,11 @@ class Guard:
         """
         give_up_ns = self._clock.now_ns() + ns_from_ms(timeout_s * 1000)
         while True:
-            if observe_with is not None:
-                self.submit(observe_with)
             status = self.status()
             if status.mode is Mode.ARMED:
                 return status
+            if observe_with is not None:
+                self.submit(observe_with)
             if self._clock.now_ns() > give_up_ns:
                 raise errors.WorkerError(f"not armed after {timeout_s:g} s: {status.detail} (worker: {status.worker})")
             self._clock.sleep_until_ns(self._clock.now_ns() + self.config.timing.period_ns)

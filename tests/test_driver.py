@@ -1,0 +1,113 @@
+"""The driver with real parts in this process, and loop mode: the same core with the caller's wire."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from robot import AHEAD, Robot, motors
+
+from edgeguard import LoopGuard
+from edgeguard.clock import NS_PER_MS, SystemClock
+from edgeguard.guard.settings import Settings
+from edgeguard.runtime.driver import Driver
+from edgeguard.runtime.parts import Parts
+from edgeguard.runtime.serial_wire import SerialWire
+from edgeguard.runtime.stamp import observe
+from edgeguard.types import Action, Cause, Mode, SetPoint, Source
+
+
+@pytest.fixture
+def robot(tmp_path) -> Iterator[Robot]:
+    with motors() as simulator:
+        yield Robot(tmp_path, simulator)
+
+
+def test_a_thousand_ticks_leave_no_cyclic_garbage(robot):
+    parts = Parts(
+        config=robot.config, profile=robot.profile, state_directory=robot.folder / "state", worker=robot.worker
+    )
+    clock = SystemClock()
+    wire = SerialWire(parts.config, port=robot.motors.port, now_ns=clock.now_ns())
+    settings = Settings.from_config(parts.config, parts.assembly.fields, reserve_ns=5 * NS_PER_MS, wire_ns=3_000_000)
+    driver = Driver(settings=settings, wire=wire, worker=parts.supervisor, latch=parts.latch, clock=clock)
+
+    def ticks(count: int) -> None:
+        for number in range(count):
+            now_ns = clock.now_ns()
+            driver.step(now_ns, observation=observe(AHEAD, now_ns=now_ns) if number % 6 == 0 else None)
+            driver.take_records()
+            driver.take_events()
+            time.sleep(0.002)
+
+    ticks(500)  # starts the worker, arms, fills every cache
+    gc.collect()
+    gc.disable()
+    try:
+        ticks(1_000)
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
+        wire.close()
+        parts.close()
+
+
+@pytest.fixture
+def loop(robot) -> Iterator[LoopGuard]:
+    with LoopGuard.start(
+        robot.config, profile=robot.profile, state_directory=robot.folder / "state", worker=robot.worker
+    ) as guard:
+        yield guard
+
+
+class Loop:
+    """A caller's own 100 Hz loop, with a plant that does what it is told at once."""
+
+    def __init__(self, guard: LoopGuard) -> None:
+        self.guard = guard
+        self.commands: list[SetPoint] = []
+        self.speed = 0.0
+
+    def run_until(self, done: Callable[[], bool], *, limit_s: float = 20.0, **fields) -> None:
+        give_up = time.monotonic() + limit_s
+        ticks = 0
+        while not done():
+            assert time.monotonic() < give_up, self.guard.status()
+            if ticks % 6 == 0:
+                self.guard.submit({**AHEAD, **fields})
+            command = self.guard.tick(measured={"linear": self.speed})
+            if command is not None:
+                self.commands.append(command)
+                self.speed = command.axes["linear"]
+            ticks += 1
+            time.sleep(0.01)
+
+    def run_ticks(self, count: int, **fields) -> None:
+        target = len(self.commands) + count
+        self.run_until(lambda: len(self.commands) >= target, **fields)
+
+
+def test_in_loop_mode_the_caller_gets_the_command_to_send(loop):
+    mine = Loop(loop)
+    mine.run_until(lambda: loop.status().mode is Mode.ARMED)
+    assert {command.action for command in mine.commands} == {Action.STOP}
+    mine.run_until(lambda: mine.speed == pytest.approx(0.4))
+    assert Source.MODEL in {record.decision.source for record in loop.poll()}
+    loop.stop()
+    mine.run_until(lambda: mine.speed == 0)
+    assert loop.status().mode is Mode.LATCHED
+
+
+def test_a_late_call_is_an_overrun_and_a_safe_decision(loop):
+    mine = Loop(loop)
+    mine.run_until(lambda: loop.status().mode is Mode.ARMED)
+    mine.run_ticks(10)
+    loop.poll()
+    time.sleep(0.1)  # the caller's own loop stalls for ten ticks
+    mine.run_ticks(8)
+    causes = {cause for record in loop.poll() for cause in record.decision.causes}
+    events = " ".join(f"{event.name} {event.detail}" for event in loop.events())
+    assert Cause.GUARD_OVERRUN in causes or "overrun" in events
+    assert loop.status().counters["overruns"] >= 1

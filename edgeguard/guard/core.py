@@ -25,8 +25,9 @@ from edgeguard.types import Cause, CycleRecord, Decision, Grade, Mode, OperatorW
 
 def step(settings: Settings, state: GuardState, now_ns: int, inputs: Inputs) -> tuple[GuardState, Effects]:
     """The next state and the effects of ``inputs`` at ``now_ns`` (monotonic)."""
-    turn = Turn(settings, state, now_ns, inputs)
-    watch_clock(turn, now_ns)
+    back_ns = state.now_ns - now_ns
+    turn = Turn(settings, state if back_ns <= 0 else state.with_clock_set_back(now_ns), now_ns, inputs)
+    watch_clock(turn, back_ns=back_ns)
     watch_link(turn)
     watch_worker(turn)
     watch_observations(turn)
@@ -47,12 +48,15 @@ def hear_operator(turn: Turn) -> None:
     """*Stop* takes effect in this step and beats a re-arm beside it. *Re-arm* is an edge and moves nothing itself."""
     words, ledger = turn.inputs.operator, turn.ledger
     if OperatorWord.STOP in words:
-        ledger.hold(Cause.OPERATOR_STOP, "said by the operator")
         ledger.strike(Cause.OPERATOR_STOP, "said by the operator")
     if OperatorWord.REARM not in words:
         return
     if turn.mode is not Mode.LATCHED:
-        turn.events.append(event(turn.now_ns, EventName.REARM_REFUSED, "nothing is latched"))
+        again = Cause.WORKER_UNAVAILABLE in ledger  # whoever carries this out tries it again
+        name, detail = (
+            (EventName.REARMED, "the worker is tried again") if again else (EventName.REARM_REFUSED, "not latched")
+        )
+        turn.events.append(event(turn.now_ns, name, detail))
         return
     still = ledger.rearm()
     if still:
@@ -109,7 +113,7 @@ def _finish(turn: Turn) -> tuple[GuardState, Effects]:
         next_request_id=turn.next_request_id,
         answered_id=turn.answered_id,
         given_up_id=turn.given_up_id,
-        unanswered_since_ns=turn.unanswered_since_ns,
+        silence_ns=turn.silence_ns,
         worker_phase=turn.inputs.worker.phase,
         session=turn.session,
         at_rest=turn.at_rest,

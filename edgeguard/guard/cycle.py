@@ -48,6 +48,7 @@ def watch_deadline(turn: Turn) -> None:
     if cycle is None or cycle.request is None or turn.now_ns < cycle.request.answer_by_ns:
         return
     turn.cycle = None
+    turn.silence_ns += turn.now_ns - cycle.released_ns
     late_ns = turn.now_ns - cycle.request.answer_by_ns
     _fail(
         turn,
@@ -127,8 +128,6 @@ def _ask(turn: Turn, cycle: Cycle, observation: Observation) -> None:
         shadow=not engages,
     )
     turn.next_request_id += 1
-    if turn.unanswered_since_ns is None:
-        turn.unanswered_since_ns = turn.now_ns
     turn.cycle = replace(cycle, request=turn.request, forecast=forecast)
 
 

@@ -119,8 +119,10 @@ class Ledger:
                 self._standing[cause] = replace(one, in_a_row=0)
 
     def rearm(self) -> tuple[Cause, ...]:
-        """Clear what only the operator clears, unless some of it holds at this step: then that is returned."""
-        still = tuple(cause for cause in self.latching if cause in self._held)
+        """Clear what only the operator clears, unless some of it holds or came at this step: that is returned."""
+        still = tuple(
+            cause for cause in self.latching if cause in self._held or self._standing[cause].raised_ns == self._now_ns
+        )
         if not still:
             self._clear_all(Clear.OPERATOR)
         return still

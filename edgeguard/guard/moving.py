@@ -55,10 +55,10 @@ def move(turn: Turn, intent: Intent) -> SetPoint:
     since_ns = turn.now_ns if motion is None else motion.at_ns
     dt_s = min(turn.now_ns - since_ns, settings.tick_ns) / NS_PER_S
     axes = tuple(
-        _stop_axis(axis, at, measured=measured(turn, index), grade=intent.grade, dt_s=dt_s)
-        if (target := intent.targets[index]) is None
-        else _follow_axis(axis, at, target, measured=measured(turn, index), pulled=index in intent.pulled, dt_s=dt_s)
-        for index, (axis, at) in enumerate(zip(settings.axes, last, strict=True))
+        _stop_axis(turn, axis, at, grade=intent.grade, dt_s=dt_s)
+        if target is None
+        else _follow_axis(turn, axis, at, target, pulled=index in intent.pulled, dt_s=dt_s)
+        for index, (axis, at, target) in enumerate(zip(settings.axes, last, intent.targets, strict=True))
     )
     turn.motion = Motion(axes=axes, at_ns=turn.now_ns)
     values = {axis.name: _encoded(axis, at) for axis, at in zip(settings.axes, axes, strict=True)}
@@ -80,10 +80,14 @@ def rate_limited(turn: Turn, intent: Intent, set_point: SetPoint) -> tuple[str, 
     )
 
 
-def measured(turn: Turn, index: int) -> float | None:
-    """What the axis does now: by a fresh echo, else by its field of the newest observation; in its range."""
-    axis, echo = turn.settings.axes[index], turn.echo
-    value = None if echo is None else number(echo.axes.get(axis.name))
+def measured(turn: Turn, axis: AxisLimits) -> float | None:
+    """What the axis does now: by the motor controller's echo, else by its field of the newest observation; in range.
+
+    An echo is the plant of now for as long as a command may be: the link time-out.
+    """
+    echo, received_ns, value = turn.echo, turn.inputs.link.echo_received_ns, None
+    if echo is not None and received_ns is not None and turn.now_ns - received_ns <= turn.settings.link_timeout_ns:
+        value = number(echo.axes.get(axis.name))
     if value is None and axis.measured is not None:
         value = number(turn.view.value(axis.measured))
     return None if value is None else min(max(value, axis.low), axis.high)
@@ -152,26 +156,26 @@ def _life_ms(turn: Turn, expires_ns: int) -> int:
     return min(left_ns, turn.settings.link_timeout_ns) // NS_PER_MS
 
 
-def _stop_axis(axis: AxisLimits, at: AxisMotion, *, measured: float | None, grade: Grade, dt_s: float) -> AxisMotion:
+def _stop_axis(turn: Turn, axis: AxisLimits, at: AxisMotion, *, grade: Grade, dt_s: float) -> AxisMotion:
     """An axis that holds keeps its command; the others go to their safe value, from where they are."""
     if axis.safe is None:
-        return AxisMotion(value=measured if at.value is None else at.value)
+        return AxisMotion(value=measured(turn, axis) if at.value is None else at.value)
     value, decel = axis.safe if at.value is None else at.value, at.decel
     if decel is None:
-        value, decel = start_of(value, measured, safe=axis.safe), 0.0
+        value, decel = start_of(value, measured(turn, axis), safe=axis.safe), 0.0
     left, decel = brake(abs(value - axis.safe), decel, limit=axis.decel[grade], jerk=axis.jerk[grade], dt_s=dt_s)
     return AxisMotion(value=axis.safe + math.copysign(left, value - axis.safe), decel=decel)
 
 
 def _follow_axis(
-    axis: AxisLimits, at: AxisMotion, target: float, *, measured: float | None, pulled: bool, dt_s: float
+    turn: Turn, axis: AxisLimits, at: AxisMotion, target: float, *, pulled: bool, dt_s: float
 ) -> AxisMotion:
     """At the model's rates, but what the envelope has pulled back comes back as a stop would."""
-    value = measured if at.value is None else at.value
+    value = measured(turn, axis) if at.value is None else at.value
     if value is None:
         return AxisMotion(value=target, decel=None)  # nothing to start from: an actuator without a sensor
     if at.decel is not None:
-        value = start_of(value, measured, safe=axis.safe)
+        value = start_of(value, measured(turn, axis), safe=axis.safe)
     down = max(axis.rate_down, axis.decel[Grade.COMFORTABLE]) if pulled else axis.rate_down
     return AxisMotion(value=follow(value, target, safe=axis.safe, up=axis.rate_up, down=down, dt_s=dt_s), decel=None)
 

@@ -6,7 +6,7 @@ Monotonic nanoseconds. It holds no object of the outside world; nothing here dec
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from edgeguard.config.condition import Compare
 from edgeguard.guard.causes import TABLE
@@ -125,7 +125,7 @@ class GuardState:
     next_request_id: int = 1
     answered_id: int = 0
     given_up_id: int = 0  # the newest request that ended without its answer
-    unanswered_since_ns: int | None = None
+    silence_ns: int = 0  # how long requests in a row were waited for in vain
     worker_phase: WorkerPhase | None = None
     session: tuple[int, int | None] | None = None  # of the link: generation and session
     at_rest: bool = False  # an echo of this session has shown standstill, and none was missed since
@@ -149,6 +149,27 @@ class GuardState:
                 for cause, detail in held.items()
             },
             last_arrival_ns=now_ns,
+        )
+
+    def with_clock_set_back(self, now_ns: int) -> GuardState:
+        """The same state on a clock that now shows less: what was timed by the old one is forgotten or dated to now."""
+        motion = None if self.motion is None else replace(self.motion, at_ns=now_ns)
+        return replace(
+            self,
+            now_ns=now_ns,
+            ledger={
+                cause: replace(one, since_ns=min(one.since_ns, now_ns), raised_ns=min(one.raised_ns, now_ns))
+                for cause, one in self.ledger.items()
+            },
+            arrival=None,
+            sight=None,
+            engagement=None,
+            motion=motion,
+            due_ns=now_ns,
+            last_arrival_ns=now_ns,
+            absent_due_ns=now_ns,
+            wake_ns=None,
+            next_tick_ns=now_ns,
         )
 
     @property

@@ -46,9 +46,9 @@ class Turn:
         self.settings = settings
         self.inputs = inputs
         self.before = state
-        self.now_ns = max(now_ns, state.now_ns)
+        self.now_ns = now_ns
         self.events: list[Event] = []
-        self.ledger = Ledger(state.ledger, now_ns=self.now_ns, events=self.events)
+        self.ledger = Ledger(state.ledger, now_ns=now_ns, events=self.events)
         self.mode = state.mode
         self.epoch = state.epoch
         self.credit = settings.miss_limit if state.credit is None else state.credit
@@ -66,11 +66,13 @@ class Turn:
         self.next_request_id = state.next_request_id
         self.answered_id = state.answered_id
         self.given_up_id = state.given_up_id
-        self.unanswered_since_ns = state.unanswered_since_ns
+        self.silence_ns = state.silence_ns
         self.session = state.session
         self.at_rest = state.at_rest
         self.next_tick_ns = state.next_tick_ns
         self.counters = state.counters
+        self.echo = _fresh_echo(inputs, now_ns, settings.echo_timeout_ns)
+        self.view = self.look()
         self.inhibit = False  # back to the start: a new session, a re-arm
         self.renew = False  # what is under way belongs to a worker or a session that is no more
         self.urgent = False  # the set-point cannot wait for the tick
@@ -84,8 +86,7 @@ class Turn:
 
     # What may be known.
 
-    @property
-    def view(self) -> View:
+    def look(self) -> View:
         """The newest observation as rules and interlocks may see it now."""
         return View(
             now_ns=self.now_ns,
@@ -93,14 +94,6 @@ class Turn:
             timeout_ns=self.settings.observation_timeout_ns,
             engaged=self.engaged_bands,
         )
-
-    @property
-    def echo(self) -> Echo | None:
-        """The motor controller's last echo of this session, while it is fresh."""
-        link = self.inputs.link
-        if not link.up or link.echo is None or link.echo_received_ns is None:
-            return None
-        return link.echo if self.now_ns - link.echo_received_ns <= self.settings.echo_timeout_ns else None
 
     @property
     def worker_can_answer(self) -> bool:
@@ -169,7 +162,8 @@ class Turn:
             mode=self.mode,
             grade=self.ledger.grade,
             causes=self.ledger.causes,
-            detail=self.ledger.detail,
+            detail=self.ledger.detail
+            or ("" if source is Source.MODEL else "a shadow request: it proves, and is not sent"),
         )
 
     def close(self, cycle: Cycle, ruling: Ruling, *, answer: Answer | None = None) -> None:
@@ -179,3 +173,11 @@ class Turn:
         epoch = self.epoch if cycle.request is None else cycle.request.epoch
         self.closing = Closing(cycle=cycle, epoch=epoch, answer=answer, ruling=ruling)
         self.urgent = True
+
+
+def _fresh_echo(inputs: Inputs, now_ns: int, timeout_ns: int) -> Echo | None:
+    """The motor controller's last echo of this session; ``None`` when it is too old, or there is no session."""
+    link = inputs.link
+    if not link.up or link.echo is None or link.echo_received_ns is None:
+        return None
+    return link.echo if now_ns - link.echo_received_ns <= timeout_ns else None

@@ -25,11 +25,11 @@ _PHASES = {
 }
 
 
-def watch_clock(turn: Turn, now_ns: int) -> None:
+def watch_clock(turn: Turn, *, back_ns: int) -> None:
     """A clock that went back or was suspended is a fault; so is a step that comes more than a tick late."""
     before, tick_ns = turn.before, turn.settings.tick_ns
-    if now_ns < before.now_ns:
-        turn.ledger.strike(Cause.CLOCK_JUMP, f"monotonic time went back by {ms_from_ns(before.now_ns - now_ns):g} ms")
+    if back_ns > 0:
+        turn.ledger.strike(Cause.CLOCK_JUMP, f"monotonic time went back by {ms_from_ns(back_ns):g} ms")
     known_ns = before.boottime_offset_ns
     step_ns = 0 if known_ns is None else turn.inputs.boottime_offset_ns - known_ns
     if abs(step_ns) > tick_ns:
@@ -76,15 +76,14 @@ def watch_worker(turn: Turn) -> None:
     if worker.phase is not WorkerPhase.READY:
         turn.ledger.hold(_PHASES[worker.phase], worker.detail or worker.phase.value)
         turn.renew = turn.renew or before is WorkerPhase.READY
-        turn.unanswered_since_ns = None
+        turn.silence_ns = 0
         return
     if before is not WorkerPhase.READY:
         turn.ledger.strike(Cause.UNPROVEN, f"{turn.settings.on_time_to_arm} on-time answers are to be shown")
     if turn.inputs.answers:
-        turn.unanswered_since_ns = None
-    since_ns = turn.unanswered_since_ns
-    if since_ns is not None and turn.now_ns - since_ns >= turn.settings.hung_after_ns:
-        detail = f"silent for {ms_from_ns(turn.now_ns - since_ns):.0f} ms"
+        turn.silence_ns = 0
+    if turn.silence_ns >= turn.settings.hung_after_ns:
+        detail = f"waited for in vain for {ms_from_ns(turn.silence_ns):.0f} ms of requests in a row"
         turn.ledger.hold(Cause.WORKER_HUNG, detail)
         if Cause.WORKER_HUNG not in turn.ledger:
             turn.restart_worker = True
@@ -105,6 +104,7 @@ def watch_observations(turn: Turn) -> None:
         if observation is not None:
             good = _take(turn, observation) and good
         turn.arrival = Arrival(observation=observation, arrived_ns=turn.now_ns, good=good)
+    turn.view = turn.look()
     if turn.stop_said is not None:
         turn.ledger.hold(Cause.OPERATOR_STOP, turn.stop_said)
 
@@ -112,7 +112,7 @@ def watch_observations(turn: Turn) -> None:
 def watch_rules(turn: Turn) -> None:
     """The rules that are checked while the model decides, and the interlocks on the command in force."""
     view = turn.view
-    if turn.sight is not None:
+    if view.fresh:  # blind is a cause of its own, and idle is none
         motive = next((motive for motive in turn.settings.motives if motive.always and acts(motive, view)), None)
         if motive is not None:
             grade = motive.grade if motive.targets is None else Grade.COMFORTABLE
@@ -133,7 +133,7 @@ def _take(turn: Turn, observation: Observation) -> bool:
         turn.sight = None
     else:
         turn.sight = Sight(observation=observation, arrived_ns=turn.now_ns, unusable=frozenset(fields))
-        turn.engaged_bands = remember(turn.settings.bands, turn.view)
+        turn.engaged_bands = remember(turn.settings.bands, turn.look())
     if findings:
         for cause, detail in causes_of(findings).items():
             turn.ledger.strike(cause, detail)

@@ -10,13 +10,12 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 
 _PROBE = """
-import json, resource, sys
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+import json, re, sys
 import edgeguard, edgeguard.runtime.process
 edgeguard.Guard, edgeguard.LoopGuard
 print(json.dumps({
     "modules": sorted({name.split(".")[0] for name in sys.modules}),
-    "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    "peak_mb": int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) / 1024,
 }))
 """
 

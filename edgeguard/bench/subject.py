@@ -33,7 +33,7 @@ def model_subject(config: Config, *, progress: Progress = silent) -> Subject:
     """The model of ``config``; one that is named by its recipe is built, unless it has been."""
     folder = model_folder(config, progress=progress)
     return Subject(
-        command=lambda file, profile: [*worker_argv(file, profile), "--model", str(folder)],
+        command=lambda file, profile: worker_argv(file, profile, model=folder),
         identity=lambda: _identity(config, folder),
     )
 

@@ -12,6 +12,7 @@ from edgeguard.errors import ProfileError
 from edgeguard.runtime.assembly import Assembly, assemble
 from edgeguard.runtime.latch import Latch, default_state_directory
 from edgeguard.runtime.lock import lock_state_directory
+from edgeguard.runtime.model_folder import find_model_folder
 from edgeguard.runtime.profile_check import ProfileCheck
 from edgeguard.runtime.supervisor import Supervisor, worker_argv
 
@@ -39,7 +40,7 @@ class Parts:
         self.profile = ProfileCheck(profile)
         self.latch = Latch(directory)
         self.supervisor = Supervisor(
-            argv=list(worker) or worker_argv(file, profile),
+            argv=list(worker) or worker_argv(file, profile, model=find_model_folder(self.config)),
             failures_allowed=self.config.guarding.worker_failures,
             log=self._log,
         )

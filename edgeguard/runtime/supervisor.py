@@ -29,9 +29,10 @@ SPAWNER_ENDS_WITHIN_S = 2.0
 """Its channel closed, it kills its worker and ends. A second one starts at the operator's word, in no counted tick."""
 
 
-def worker_argv(config: Path, profile: Path | None) -> list[str]:
-    """The command line of the worker behind its descriptor; the spawner puts the descriptor in place of ``{fd}``."""
-    return [sys.executable, "-m", WORKER_MODULE, "{fd}", str(config), *([] if profile is None else [str(profile)])]
+def worker_argv(config: Path, profile: Path | None, *, model: Path) -> list[str]:
+    """The command line of the worker; the spawner puts its channel's descriptor in place of ``{fd}``."""
+    argv = [sys.executable, "-m", WORKER_MODULE, "{fd}", str(config)]
+    return [*argv, *([] if profile is None else [str(profile)]), "--model", str(model)]
 
 
 class Supervisor:

@@ -110,7 +110,7 @@ def open_session(
     if session.get_providers()[0] != provider.ort_name:
         raise ProviderError(f"onnxruntime chose {session.get_providers()[0]} instead of {provider.ort_name}")
     if audited:
-        _check_assignment(session, provider)
+        check_assignment(session, provider)
     _check_signature(session, folder, provider)
     return session
 
@@ -126,8 +126,11 @@ def _refuse_unknown_keys(session_options: Mapping[str, str]) -> None:
         raise ConfigError(problems)
 
 
-def _check_assignment(session: Any, provider: Provider) -> None:
-    """Shape arithmetic may live on the CPU; an operator in which the time goes may not be anywhere else than asked."""
+def check_assignment(session: Any, provider: Provider) -> None:
+    """Shape arithmetic may live on the CPU; an operator in which the time goes may not be anywhere else than asked.
+
+    Needs a session that has recorded its assignment (onnxruntime 1.24 and newer).
+    """
     strays = {
         (node.op_type, part.ep_name)
         for part in session.get_provider_graph_assignment_info()

@@ -156,7 +156,10 @@ class _Bench:
 
 
 def sweep_sizes(ready: Ready) -> list[int]:
-    """Eight sizes from the smallest to the largest that a plan can make, evenly apart on a logarithmic scale."""
+    """From the smallest size that a plan can make to the largest, eight of them, evenly apart on a logarithmic scale.
+
+    They are fewer where two come to the same.
+    """
     low, high = ready.pass_sizes[0], ready.pass_sizes[-1]
     ratio = (high / low) ** (1 / (SWEEP_SIZES - 1))
     return sorted({round(low * ratio**index) for index in range(SWEEP_SIZES)})

@@ -29,7 +29,7 @@ from edgeguard.types import Answer, Request
 START_LIMIT_NS = 300 * NS_PER_S
 """For loading, the prefix and the warm-up; a model that is still being built or read from a slow card takes minutes."""
 
-EXIT_LIMIT_S = 2.0
+EXIT_LIMIT_NS = 2 * NS_PER_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,11 +144,14 @@ class WorkerClient:
         return self._arrived.pop(0)
 
     def _how_it_ended(self) -> str:
-        """In the spawner's words, which may come a moment after the worker's channel has closed."""
-        select.select([self._spawner_channel], [], [], EXIT_LIMIT_S)
-        exits = [message for message in self._spawner_channel.receive() if message["type"] == "exited"]
-        status = next((message.get("error") or f"ended with status {message.get('status')}" for message in exits), None)
-        return str(status or "closed its channel")
+        """In the spawner's words, which come a moment after the worker's channel has closed."""
+        until_ns = self._clock.now_ns() + EXIT_LIMIT_NS
+        while not self._spawner_channel.closed and (left_ns := until_ns - self._clock.now_ns()) > 0:
+            select.select([self._spawner_channel], [], [], left_ns / NS_PER_S)
+            for message in self._spawner_channel.receive():
+                if message["type"] == "exited":
+                    return str(message.get("error") or f"ended with status {message.get('status')}")
+        return "closed its channel"
 
 
 def _error_of(message: Mapping[str, Any]) -> EdgeguardError:

@@ -75,7 +75,7 @@ def _control_groups(root: Path) -> Iterator[Path]:
         controllers, _, path = rest.partition(":")
         if controllers == "" or "cpu" in controllers.split(","):
             top = root / "sys/fs/cgroup" / controllers
-            group = top / path.strip("/")
+            group = top if ".." in path else top / path.strip("/")  # ".." is a group outside our namespace
             yield from (one for one in (group, *group.parents) if one.is_relative_to(top))
 
 

@@ -1,0 +1,31 @@
+"""The observations to measure with: varied, within the fields' ranges, the same in every run."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from bench_robot import config
+
+from edgeguard.bench.observations import draw_fields
+
+
+def test_every_field_has_a_value_of_its_kind_and_range() -> None:
+    for fields in islice(draw_fields(config()), 200):
+        assert list(fields) == ["said", "front_m", "lamp", "tilt"]
+        assert 0 <= fields["front_m"] <= 10
+        assert fields["front_m"] == round(fields["front_m"], 1)
+        assert isinstance(fields["lamp"], bool)
+        assert -3 <= fields["tilt"] <= 5  # no range: between the examples' values
+        assert fields["tilt"] == int(fields["tilt"])
+
+
+def test_texts_are_the_examples_but_never_a_stop_word_for_the_model_never_sees_one() -> None:
+    assert {fields["said"] for fields in islice(draw_fields(config()), 50)} == {"go ahead"}
+
+
+def test_they_are_varied_and_the_same_in_every_run() -> None:
+    first, again = (list(islice(draw_fields(config()), 100)) for _ in range(2))
+    other = list(islice(draw_fields(config(), seed=2), 100))
+    assert first == again
+    assert first != other
+    assert len({str(fields) for fields in first}) > 90

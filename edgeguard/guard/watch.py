@@ -48,6 +48,7 @@ def watch_link(turn: Turn) -> None:
     if link.up and session != turn.session:
         turn.renew = turn.renew or turn.session is not None
         turn.inhibit, turn.session, turn.at_rest = True, session, False
+        turn.urgent = True  # its first frame is a stop
         turn.forget_held_places()
     if not link.up:
         turn.at_rest = False

@@ -1,4 +1,4 @@
-"""The process that owns the model: ``python -m edgeguard.engine.worker FD CONFIG [PROFILE] [--model FOLDER]``.
+"""The process that owns the model: ``python -m edgeguard.engine.worker FD CONFIG [PROFILE] --model FOLDER``.
 
 It loads and warms up, says ``ready``, and answers requests until its channel closes; the messages are those of
 ``edgeguard.messages``. With a profile it refuses at once what its bound does not fit, and gives up when a miss has
@@ -25,11 +25,11 @@ from edgeguard.answer import PathPrices, parse_answer
 from edgeguard.budget import Planner, Profile, load_profile
 from edgeguard.channel import Channel, Message
 from edgeguard.clock import Clock, SystemClock, ms_from_ns
-from edgeguard.config import Config, load_config
+from edgeguard.config import load_config
 from edgeguard.engine.engine import CancelledPassError
 from edgeguard.engine.inbox import Inbox
 from edgeguard.engine.language_model import LanguageModel, load_language_model
-from edgeguard.errors import AnswerError, EdgeguardError, ModelError
+from edgeguard.errors import AnswerError, EdgeguardError
 from edgeguard.messages import answer_message, read_request
 from edgeguard.types import Answer, Finish, Request, Value
 
@@ -180,25 +180,13 @@ def _planner(model: LanguageModel, profile: Profile) -> Planner:
     return planner
 
 
-def _model_folder(config: Config, named: Path | None) -> Path:
-    if named is not None:
-        return named
-    if "/" not in config.model.folder:
-        raise ModelError(
-            f"{config.file}: model.folder {config.model.folder!r} is a recipe's name; build it, and name its folder "
-            "here or with --model"
-        )
-    return Path(config.model.folder)
-
-
 def _start(arguments: argparse.Namespace, *, channel: Channel, clock: Clock) -> Worker:
     def progress(phase: str, done: int, total: int) -> None:
         channel.send({"type": "warming", "phase": phase, "done": done, "total": total})
 
     config = load_config(arguments.config)
     profile = None if arguments.profile is None else load_profile(arguments.profile)
-    folder = _model_folder(config, arguments.model)
-    model = load_language_model(config=config, folder=folder, clock=clock, progress=progress)
+    model = load_language_model(config=config, folder=arguments.model, clock=clock, progress=progress)
     model.warm_up(progress)
     return Worker(model=model, profile=profile, channel=channel, clock=clock)
 
@@ -208,7 +196,7 @@ def main() -> None:
     parser.add_argument("fd", type=int, metavar="FD", help="the descriptor of its end of the channel")
     parser.add_argument("config", type=Path, metavar="CONFIG")
     parser.add_argument("profile", type=Path, metavar="PROFILE", nargs="?")
-    parser.add_argument("--model", type=Path, metavar="FOLDER", help="the model's folder, instead of model.folder")
+    parser.add_argument("--model", type=Path, metavar="FOLDER", required=True, help="where model.folder was found")
     arguments = parser.parse_args()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever started us
     channel = Channel.from_fd(arguments.fd)

@@ -109,14 +109,6 @@ def test_a_bound_that_does_not_fit_is_named_and_the_profile_is_kept(tmp_path: Pa
     assert verdict.fitting_deadline_ms > 22
 
 
-def test_dependent_latencies_are_sampled_for_longer(tmp_path: Path) -> None:
-    behaviour = {"passes": [2], "base_ms": 5, "spread": 0.5, "correlation": 0.95}
-    config = write_config(tmp_path, behaviour=behaviour, period_ms=25, confidence=0.9, max_miss_rate=0.1)
-    profile = _calibrate(config)
-    assert profile.bound.n > 2 * 22  # 22 would do if they were independent: 0.9 ** 22 < 0.1
-    assert profile.bound.effective_n >= 22
-
-
 def test_what_keeps_the_worker_from_starting_is_passed_on(tmp_path: Path) -> None:
     config = write_config(tmp_path, behaviour={"start": "fail"})
     with pytest.raises(ModelError, match="told to fail"):

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import math
+import random
 from collections.abc import Callable
 from itertools import repeat
 from typing import Any
 
 import pytest
 
+from edgeguard.bench.calibrate import sample_independent
 from edgeguard.bench.sampling import BLOCK_RELEASES, BUSY_LIMIT, Sampler, wait_until_quiet
+from edgeguard.bench.scoring import price_requests
 from edgeguard.bench.worker_client import Reply
 from edgeguard.board import FixedKernel
+from edgeguard.budget import PassCost, PassTimes
+from edgeguard.budget.effective import dependence
 from edgeguard.clock import NS_PER_MS, NS_PER_S, FakeClock
 from edgeguard.errors import BusyError, WorkerError
 from edgeguard.types import Answer, Finish, Pass, Request
@@ -129,6 +135,30 @@ def test_sampling_goes_on_where_it_stopped() -> None:
     bench.run(10)
     assert len(bench.run(30)) == 30
     assert len(bench.model.asked) == 30
+
+
+@pytest.mark.parametrize(("rho", "least", "most"), [(0.0, 299, 700), (0.8, 1_000, 6_000)])
+def test_requests_that_follow_one_another_are_sampled_until_enough_of_them_are_independent(
+    rho: float, least: int, most: int
+) -> None:
+    draw, value = random.Random(5), [0.0]
+
+    def latency_ms(_: int) -> float:
+        value[0] = rho * value[0] + draw.gauss(0, 1)
+        return 100 * math.exp(0.05 * value[0])
+
+    bench = Bench(latency_ms, bound_ns=NS_PER_MS)
+    cost = PassCost.fit([PassTimes(k=2, p=9, elapsed_ns=(100 * NS_PER_MS,))])
+    heard: list[tuple[str, int, int]] = []
+    sample_independent(
+        bench.sampler, cost=cost, independent=299, until_ns=START_NS + 3_000 * NS_PER_S, clock=bench.clock,
+        progress=lambda *step: heard.append(step),
+    )  # fmt: skip
+    requests = price_requests(bench.sampler.samples.kept, cost)
+    assert dependence([one.score for one in requests]).effective_n >= 299
+    assert least <= len(requests) <= most
+    assert heard[0] == ("measuring", BLOCK_RELEASES, 299)
+    assert heard[-1][1] == heard[-1][2]
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ _ids = count(1)
 @contextmanager
 def _worker(folder: Path, **behaviour: Any) -> Iterator[WorkerClient]:
     config = write_config(folder, behaviour={"passes": [8, 2], "base_ms": 1, **behaviour})
-    with WorkerClient.start(config.file, clock=CLOCK, argv=fake_command(config.file, None)) as client:
+    with WorkerClient.start(argv=fake_command(config.file, None), clock=CLOCK) as client:
         yield client
 
 
@@ -77,10 +77,9 @@ def test_a_worker_that_does_not_become_ready_says_why(
         client.wait_ready(progress=silent, limit_ns=1_500 * NS_PER_MS if start == "hang" else PATIENCE_NS)
 
 
-def test_a_worker_that_cannot_even_be_started_says_so(tmp_path: Path) -> None:
-    argv = ["/nowhere/at/all", "{fd}"]
+def test_a_worker_that_cannot_even_be_started_says_so() -> None:
     with (
-        WorkerClient.start(write_config(tmp_path).file, clock=CLOCK, argv=argv) as client,
+        WorkerClient.start(argv=["/nowhere/at/all", "{fd}"], clock=CLOCK) as client,
         pytest.raises(WorkerError, match=r"/nowhere/at/all.*before it was ready"),
     ):
         client.wait_ready(progress=silent)

@@ -119,7 +119,11 @@ class _Bench:
             sweep = client.sweep(sizes=sizes, repeats=SWEEP_REPEATS, limit_ns=SWEEP_LIMIT_NS)
             self._progress("timing passes", 1, 1)
             sampler = self._sampler(client)
-            self._sample(sampler, phase="asking", count=FIT_REQUESTS, until_ns=self._clock.now_ns() + QUICK_LIMIT_NS)
+            sampler.run(
+                count=FIT_REQUESTS,
+                until_ns=self._clock.now_ns() + QUICK_LIMIT_NS,
+                heard=lambda kept: self._progress("asking", min(kept, FIT_REQUESTS), FIT_REQUESTS),
+            )
         return {**read_fingerprint(), **ready.identity}, sweep, fit_cost(sweep, sampler.samples.kept)
 
     def measure_requests(self, profile: Profile, *, independent: int, limit_ns: int) -> Samples:
@@ -129,16 +133,20 @@ class _Bench:
             write_profile(profile, file)
             with self._start(file) as client:
                 client.wait_ready(progress=self._progress)
-                sampler, count = self._sampler(client), independent
-                until_ns = self._clock.now_ns() + limit_ns
-                while len(sampler.samples.kept) < count and self._clock.now_ns() < until_ns:
-                    self._sample(sampler, phase="measuring", count=count, until_ns=until_ns)
-                    count = still_needed(price_requests(sampler.samples.kept, profile.cost), independent=independent)
+                sampler = self._sampler(client)
+                sample_independent(
+                    sampler,
+                    cost=profile.cost,
+                    independent=independent,
+                    until_ns=self._clock.now_ns() + limit_ns,
+                    clock=self._clock,
+                    progress=self._progress,
+                )
                 return sampler.samples
 
     def _start(self, profile: Path | None = None) -> WorkerClient:
         file = self._config.file.absolute()
-        return WorkerClient.start(file, clock=self._clock, argv=self._command(file, profile))
+        return WorkerClient.start(argv=self._command(file, profile), clock=self._clock)
 
     def _sampler(self, client: WorkerClient) -> Sampler:
         return Sampler(
@@ -150,9 +158,19 @@ class _Bench:
             busy_limit=self._busy_limit,
         )
 
-    def _sample(self, sampler: Sampler, *, phase: str, count: int, until_ns: int) -> None:
-        self._progress(phase, 0, count)
-        sampler.run(count=count, until_ns=until_ns, heard=lambda kept: self._progress(phase, min(kept, count), count))
+
+def sample_independent(
+    sampler: Sampler, *, cost: PassCost, independent: int, until_ns: int, clock: Clock, progress: Progress
+) -> None:
+    """Sample until so many requests count as independent, or the time is up."""
+    kept, count = sampler.samples.kept, independent
+
+    def heard(so_far: int) -> None:
+        progress("measuring", min(so_far, count), count)
+
+    while len(kept) < count and clock.now_ns() < until_ns:
+        sampler.run(count=count, until_ns=until_ns, heard=heard)
+        count = still_needed(price_requests(kept, cost), independent=independent)
 
 
 def sweep_sizes(ready: Ready) -> list[int]:

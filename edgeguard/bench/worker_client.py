@@ -13,7 +13,6 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -23,7 +22,7 @@ from edgeguard.clock import NS_PER_S, Clock
 from edgeguard.errors import ConfigError, EdgeguardError, ModelError, ProfileError, ProviderError, WorkerError
 from edgeguard.messages import read_answer, request_message
 from edgeguard.model.progress import Progress
-from edgeguard.runtime.supervisor import SPAWNER_MODULE, worker_argv
+from edgeguard.runtime.supervisor import SPAWNER_MODULE
 from edgeguard.types import Answer, Request
 
 START_LIMIT_NS = 300 * NS_PER_S
@@ -64,17 +63,14 @@ class WorkerClient:
         self._arrived: list[Message] = []
 
     @classmethod
-    def start(
-        cls, config: Path, *, clock: Clock, profile: Path | None = None, argv: Sequence[str] = ()
-    ) -> WorkerClient:
-        """Start a worker for this configuration and return at once; ``argv`` is another worker's command line."""
+    def start(cls, *, argv: Sequence[str], clock: Clock) -> WorkerClient:
+        """Start the worker with this command line (``{fd}`` for its channel) and return at once."""
         spawner_channel, spawner_end = Channel.pair()
         channel, worker_end = Channel.pair()
         with spawner_end, worker_end:
             command = [sys.executable, "-m", SPAWNER_MODULE, str(spawner_end.fileno())]
             spawner = subprocess.Popen(command, pass_fds=[spawner_end.fileno()], stdin=subprocess.DEVNULL)
-            order = {"type": "spawn", "argv": list(argv) or worker_argv(config, profile)}
-            spawner_channel.send(order, fds=[worker_end.fileno()])
+            spawner_channel.send({"type": "spawn", "argv": list(argv)}, fds=[worker_end.fileno()])
         return cls(spawner=spawner, spawner_channel=spawner_channel, channel=channel, clock=clock)
 
     def wait_ready(self, *, progress: Progress, limit_ns: int = START_LIMIT_NS) -> Ready:

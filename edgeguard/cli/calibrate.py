@@ -14,6 +14,8 @@ from edgeguard.errors import BoundError
 
 if TYPE_CHECKING:
     from edgeguard.bench.verdict import Verdict
+    from edgeguard.budget import Profile
+    from edgeguard.config import Config
 
 _HELP = """\
 Runs the model of CONFIG as the robot will: its prompt, its answer schema, its period, on this machine. From that it
@@ -55,7 +57,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(arguments: argparse.Namespace) -> int:
     from edgeguard.bench.calibrate import calibrate
     from edgeguard.bench.profile_store import cached_file, write_profile
-    from edgeguard.bench.verdict import judge, overhead_of
     from edgeguard.model.build import default_cache_dir
 
     config = load_config(arguments.config)
@@ -65,8 +66,15 @@ def run(arguments: argparse.Namespace) -> int:
         profile.fingerprint, period_ns=config.timing.period_ns, cache_dir=default_cache_dir()
     )
     write_profile(profile, file)
-    verdict = judge(profile, config=config, overhead=overhead_of(config, age_ns=ns_from_ms(arguments.age_ms)))
-    if arguments.json:
+    return report(profile, file=file, config=config, age_ns=ns_from_ms(arguments.age_ms), as_json=arguments.json)
+
+
+def report(profile: Profile, *, file: Path, config: Config, age_ns: int, as_json: bool) -> int:
+    """Print the verdict; the exit code."""
+    from edgeguard.bench.verdict import judge, overhead_of
+
+    verdict = judge(profile, config=config, overhead=overhead_of(config, age_ns=age_ns))
+    if as_json:
         print(json.dumps(_summary(verdict, file)))
     else:
         _print_table(verdict, file)
@@ -101,7 +109,7 @@ def _print_table(verdict: Verdict, file: Path) -> None:
     table.add_column(style="bold", no_wrap=True)
     table.add_column()
     for name, words in verdict.rows():
-        style = {True: "green", False: "red"}[verdict.fits] if name == "fits" else ""
-        table.add_row(name, words, style=style)
+        colour = "green" if verdict.fits else "red"
+        table.add_row(name, words, style=colour if name == "fits" else "")
     table.add_row("profile", str(file))
     Console(highlight=False).print(table)

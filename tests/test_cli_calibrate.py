@@ -1,0 +1,61 @@
+"""``edgeguard calibrate``: what it prints and which exit code says what."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import pytest
+from bench_robot import config, made_profile
+
+from edgeguard.cli.calibrate import add_parser, report
+from edgeguard.clock import NS_PER_MS
+from edgeguard.errors import ConfigError
+
+
+@pytest.mark.parametrize(("bound_ms", "exit_code"), [(15, 0), (27, 4)])
+def test_the_verdict_is_a_table_for_people(capsys: pytest.CaptureFixture[str], bound_ms: float, exit_code: int) -> None:
+    profile = made_profile(bound_ms=bound_ms)
+    assert report(profile, file=Path("p.json"), config=config(), age_ns=0, as_json=False) == exit_code
+    printed = capsys.readouterr().out
+    assert f"{bound_ms:.1f} ms for p99 of all requests" in printed
+    assert ("would fit" in printed) is (exit_code == 4)
+    assert "p.json" in printed
+
+
+@pytest.mark.parametrize(("age_ms", "exit_code", "slack_ms"), [(0, 0, 13), (14, 4, -1)])
+def test_the_verdict_is_one_object_for_programs(
+    capsys: pytest.CaptureFixture[str], age_ms: int, exit_code: int, slack_ms: float
+) -> None:
+    settings = config(deadline_ms=30)  # with a reserve of 2 ms and some wire
+    code = report(made_profile(), file=Path("p.json"), config=settings, age_ns=age_ms * NS_PER_MS, as_json=True)
+    summary = json.loads(capsys.readouterr().out)
+    assert code == exit_code
+    assert summary["fits"] is (exit_code == 0)
+    assert summary["profile"] == "p.json"
+    assert summary["bound_ms"] == 15
+    assert summary["slack_ms"] == pytest.approx(slack_ms, abs=3)
+    assert summary["available_ms"] - summary["bound_ms"] == pytest.approx(summary["slack_ms"])
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser()
+    add_parser(parser.add_subparsers())
+    return parser
+
+
+def test_the_help_says_what_the_exit_codes_mean(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        _parser().parse_args(["calibrate", "--help"])
+    shown = capsys.readouterr().out
+    assert "4 the bound does not fit" in shown
+    assert "--quick" in shown
+
+
+def test_a_configuration_that_is_wrong_is_named_before_anything_is_measured(tmp_path: Path) -> None:
+    file = tmp_path / "robot.toml"
+    file.write_text("[timing]\nperiod = 200\n")
+    arguments = _parser().parse_args(["calibrate", str(file), "--quick"])
+    with pytest.raises(ConfigError, match=r"timing\.period: unknown key"):
+        arguments.func(arguments)

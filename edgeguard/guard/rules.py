@@ -95,8 +95,13 @@ def choose(motives: tuple[Motive, ...], view: View, *, may_move: bool) -> Motive
 
 def acts(motive: Motive, view: View) -> bool:
     """A stop acts unless its condition is known to be false, a motion only if it is known to be true."""
-    held = True if motive.when is None else truth(motive.when, view)
-    return held is not False if motive.targets is None else held is True
+    known = holds(motive, view)
+    return known is not False if motive.targets is None else known is True
+
+
+def holds(motive: Motive, view: View) -> bool | None:
+    """Whether the rule's condition holds; a rule without one always does."""
+    return True if motive.when is None else truth(motive.when, view)
 
 
 def engaged_rails(guardrails: tuple[Guardrail, ...], view: View) -> list[Guardrail]:

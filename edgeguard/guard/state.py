@@ -123,8 +123,8 @@ class GuardState:
     last_arrival_ns: int = 0
     absent_due_ns: int = 0  # when the next period without an observation is recorded
     next_request_id: int = 1
-    answered_id: int = 0
-    given_up_id: int = 0  # the newest request that ended without its answer
+    answered_id: int | None = None
+    given_up_id: int | None = None  # the newest request that ended without its answer
     silence_ns: int = 0  # how long requests in a row were waited for in vain
     worker_phase: WorkerPhase | None = None
     session: tuple[int, int | None] | None = None  # of the link: generation and session

@@ -11,7 +11,7 @@ from edgeguard.clock import ms_from_ns
 from edgeguard.guard.envelope import admit
 from edgeguard.guard.events import EventName, event
 from edgeguard.guard.interface import WorkerPhase
-from edgeguard.guard.rules import acts, engaged_rails, remember
+from edgeguard.guard.rules import engaged_rails, holds, remember
 from edgeguard.guard.sensing import causes_of, examine, stop_word
 from edgeguard.guard.state import Arrival, Sight
 from edgeguard.guard.turn import Turn
@@ -111,14 +111,16 @@ def watch_observations(turn: Turn) -> None:
 
 
 def watch_rules(turn: Turn) -> None:
-    """The rules that are checked while the model decides, and the interlocks on the command in force."""
+    """The rules that are checked while the model decides, and the interlocks on the command in force.
+
+    Only what is known to hold is a cause here: whatever makes a condition unknown is a cause of its own.
+    """
     view = turn.view
-    if view.fresh:  # blind is a cause of its own, and idle is none
-        motive = next((motive for motive in turn.settings.motives if motive.always and acts(motive, view)), None)
-        if motive is not None:
-            grade = motive.grade if motive.targets is None else Grade.COMFORTABLE
-            turn.ledger.hold(Cause.RULE, motive.name, grade=grade)
-    if turn.engagement is not None:
+    motive = next((motive for motive in turn.settings.motives if motive.always and holds(motive, view)), None)
+    if motive is not None:
+        grade = motive.grade if motive.targets is None else Grade.COMFORTABLE
+        turn.ledger.hold(Cause.RULE, motive.name, grade=grade)
+    if turn.engagement is not None and not turn.ledger:
         rails = engaged_rails(turn.settings.guardrails, view)
         turn.verdict = admit(turn.settings.axes, turn.engagement.targets, rails)
         if turn.verdict.refusal:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgeguard.budget import PassCost, PassTimes
-from edgeguard.budget.cost import OBSERVED_LEAST, median
+from edgeguard.budget.cost import NEAREST, median
 
 MS = 1_000_000
 
@@ -55,12 +55,18 @@ def test_a_cache_that_seems_to_make_passes_cheaper_makes_them_no_cheaper() -> No
     assert cost.per_cached_ns == 0.0
 
 
-def test_passes_of_real_requests_join_the_fit_where_there_are_enough_of_them() -> None:
-    often, once = _row(3, *[20.0] * OBSERVED_LEAST, p=120), _row(6, 500.0, p=120)
-    cost = PassCost.fit([_row(2, 10.0), _row(8, 30.0)], observed=[often, once])
-    assert cost.sizes == (2, 3, 8)
-    assert cost.price_ns(3, 100) == 20 * MS
+def test_passes_of_real_requests_set_the_level_near_their_size_and_the_sweep_keeps_its_shape() -> None:
+    """After a rest the first pass, a large one, takes half as long again; the small ones behind it do not."""
+    first = [_row(k, *[1.5 * ms] * NEAREST, p=100) for k, ms in ((30, 87.625), (32, 93.0))]
+    then = [_row(2, *[11.5] * NEAREST, p=130), _row(4, *[16.0] * NEAREST, p=132)]
+    cost = PassCost.fit(SWEEP, observed=[*first, *then])
+    assert [round(price / MS, 2) for price in cost.prices_ns] == [11.5, 16.0, 28.0, 50.0, 139.5, 285.0]
     assert cost.per_cached_ns == 0.0  # a request's passes say nothing about the slope
+
+
+def test_one_interrupted_pass_of_a_request_moves_nothing() -> None:
+    observed = [_row(2, *[11.5] * NEAREST), _row(32, *[93.0] * NEAREST), _row(6, 500.0)]
+    assert PassCost.fit(SWEEP, observed=observed) == PassCost.fit(SWEEP)
 
 
 def test_a_request_costs_its_passes_and_what_is_beside_them() -> None:

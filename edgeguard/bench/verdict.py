@@ -90,7 +90,7 @@ class Verdict:
         name = percentile_name(bound.percentile)
         return [
             ("bound", f"{_ms(bound.bound_ns)} for {name} of all requests, at {bound.confidence:.0%} confidence"),
-            ("fits", self._fit_words()),
+            ("fits", self._fit_words() if self.fits else f"no: {self._fit_words()}"),
             ("interventions", self._miss_words()),
             ("you accept", self._accepted_words()),
             ("time to command", f"median {_ms(latencies_ns[len(latencies_ns) // 2])}, longest {_ms(latencies_ns[-1])}"),

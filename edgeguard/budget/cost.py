@@ -1,10 +1,10 @@
 """What a pass costs: one function of the new tokens k and the cached tokens p, fitted to measured medians.
 
 Nanoseconds. In k: isotonic (a longer pass is never cheaper) and linear between the measured sizes; below the smallest
-it is the smallest's price, above the largest it goes on with the steepest of the last slopes. In p: linear. It is a
-median on purpose: the price says what is typical, and the score of whole requests (``edgeguard.budget.bound``) says how
-far beyond the typical the rare ones lie. A request costs its passes plus ``constant_ns`` for tokenising, hand-over and
-parsing.
+it is the smallest's price, above the largest it goes on with the steepest of the last slopes. In p: linear. A sweep
+gives the shape; passes seen in real requests, which come after a rest, give the level. It is a median on purpose: the
+price says what is typical, and the score of whole requests (``edgeguard.budget.bound``) says how far beyond the typical
+the rare ones lie. A request costs its passes plus ``constant_ns`` for tokenising, hand-over and parsing.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 
-OBSERVED_LEAST = 5
-"""A size that the sweep left out becomes a point of the curve when so many passes of it were seen: one is no median."""
+NEAREST = 20
+"""So many passes of real requests, those nearest in size, set the level at a swept size: enough for a median, few
+enough that the first pass after a rest, always a large one, does not price the small ones that follow it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,28 +44,29 @@ class PassCost:
 
     @classmethod
     def fit(cls, sweep: Sequence[PassTimes], *, observed: Sequence[PassTimes] = ()) -> PassCost:
-        """Fit to a sweep, and to passes ``observed`` in requests; the slope in p comes from the sweep alone.
-
-        (Requests rest between passes and a sweep does not: their difference must not pass for a slope.)
-        """
-        if not any(times.elapsed_ns for times in sweep):
-            raise ValueError("a pass cost needs at least one measured pass")
-        p_reference = max(times.p for times in sweep)
+        """Fit to a sweep, and to the passes ``observed`` in requests; ``ValueError`` without a single measured pass."""
+        p_reference = max((times.p for times in sweep), default=0)
         per_cached_ns = max(0.0, _slope_in_p(sweep))
-        at_reference: dict[int, list[float]] = {}
-        for times in (*sweep, *observed):
+        swept: dict[int, list[float]] = {}
+        for times in sweep:
             shift_ns = per_cached_ns * (p_reference - times.p)
-            at_reference.setdefault(times.k, []).extend(elapsed_ns + shift_ns for elapsed_ns in times.elapsed_ns)
-        swept = {times.k for times in sweep if times.elapsed_ns}
-        sizes = tuple(sorted(k for k, samples in at_reference.items() if k in swept or len(samples) >= OBSERVED_LEAST))
-        medians = [median(at_reference[k]) for k in sizes]
-        weights = [len(at_reference[k]) for k in sizes]
-        return cls(
+            swept.setdefault(times.k, []).extend(elapsed_ns + shift_ns for elapsed_ns in times.elapsed_ns)
+        sizes = tuple(sorted(k for k, samples in swept.items() if samples))
+        if not sizes:
+            raise ValueError("a pass cost needs at least one measured pass")
+        shape = cls(
             sizes=sizes,
-            prices_ns=tuple(_isotonic(medians, weights)),
+            prices_ns=tuple(_isotonic([median(swept[k]) for k in sizes])),
             p_reference=p_reference,
             per_cached_ns=per_cached_ns,
         )
+        levels = [
+            (times.k, elapsed_ns / shape.price_ns(times.k, times.p))
+            for times in observed
+            for elapsed_ns in times.elapsed_ns
+        ]
+        prices_ns = [price_ns * _level(k, levels) for k, price_ns in zip(sizes, shape.prices_ns, strict=True)]
+        return replace(shape, prices_ns=tuple(_isotonic(prices_ns)))
 
     def with_constant(self, constant_ns: int) -> PassCost:
         """The same passes, and what a request costs beside them."""
@@ -113,14 +115,19 @@ def _slope_in_p(rows: Sequence[PassTimes]) -> float:
     return median(slopes) if slopes else 0.0
 
 
-def _isotonic(values: Sequence[float], weights: Sequence[int]) -> list[float]:
+def _level(k: int, levels: Sequence[tuple[int, float]]) -> float:
+    """What passes of about this size took in requests, over what they took in the sweep."""
+    nearest = sorted(levels, key=lambda level: abs(level[0] - k))[:NEAREST]
+    return median([ratio for _, ratio in nearest]) if nearest else 1.0
+
+
+def _isotonic(values: Sequence[float]) -> list[float]:
     """The nearest sequence that never falls (pool adjacent violators, Ayer et al. 1955)."""
-    pools: list[tuple[float, int, int]] = []  # mean, weight, length
-    for value, weight in zip(values, weights, strict=True):
-        pool = (value, weight, 1)
-        while pools and pools[-1][0] > pool[0]:
-            mean, mass, length = pools.pop()
-            total = mass + pool[1]
-            pool = ((mean * mass + pool[0] * pool[1]) / total, total, length + pool[2])
-        pools.append(pool)
-    return [mean for mean, _, length in pools for _ in range(length)]
+    pools: list[tuple[float, int]] = []  # mean, length
+    for value in values:
+        mean, length = value, 1
+        while pools and pools[-1][0] > mean:
+            before, count = pools.pop()
+            mean, length = (before * count + mean * length) / (count + length), count + length
+        pools.append((mean, length))
+    return [mean for mean, length in pools for _ in range(length)]

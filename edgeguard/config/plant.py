@@ -168,7 +168,8 @@ def _is_text(table: Table, key: str) -> bool:
 
 def _read_source(table: Table) -> AxisSource:
     values = table.numbers("values") if "values" in table else None
-    source = AxisSource(field=table.text("field"), values=values)
+    times = _read_source(table.table("times")) if "times" in table else None
+    source = AxisSource(field=table.text("field"), values=values, times=times)
     table.close()
     return source
 

@@ -68,10 +68,14 @@ class FieldSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AxisSource:
-    """Where an axis gets its value: a numeric field of the answer, or a table from an enum's values."""
+    """Where an axis gets its value: a numeric field of the answer, or a table from an enum's values.
+
+    ``times``: multiplied by that, as "forward" by "fast".
+    """
 
     field: str
     values: Mapping[str, float] | None
+    times: AxisSource | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 from edgeguard.answer import Field, Grid, Scalar, check_values, read_schema
 from edgeguard.config import Config, read_config
 from edgeguard.config.reader import Problems
-from edgeguard.config.sections import Axis
+from edgeguard.config.sections import AxisSource
 from edgeguard.errors import AnswerError, SchemaError
 from edgeguard.guard.mapping import value_key
 from edgeguard.guard.stopping import stopping_problems
@@ -68,42 +68,51 @@ def _names(template: str) -> Iterator[str]:
 
 
 def _check_axes(config: Config, fields: tuple[Field, ...], problems: Problems) -> None:
-    by_name = {field.name: field for field in fields}
     for axis in config.axes:
-        field = by_name.get(axis.source.field)
-        if field is None:
-            problems.add(
-                f"axis {axis.name!r}.source.field",
-                f"the answer has no field {axis.source.field!r}; it has: {', '.join(by_name)}",
-            )
-        else:
-            _check_source(axis, field, problems)
+        where = f"axis {axis.name!r}.source"
+        numbers = _numbers(axis.source, fields, where=where, problems=problems)
+        for name, number in numbers.items():
+            if not axis.low <= number <= axis.high:
+                problems.add(
+                    where if axis.source.values is None else f"{where}.values",
+                    f"{name} gives {number:g}, out of the axis' range {axis.low:g} to {axis.high:g}",
+                )
 
 
-def _check_source(axis: Axis, field: Field, problems: Problems) -> None:
-    where = f"axis {axis.name!r}.source"
-    if axis.source.values is None:
+def _numbers(source: AxisSource, fields: tuple[Field, ...], *, where: str, problems: Problems) -> dict[str, float]:
+    """What the axis can be asked for, by the words that ask for it; of a grid the ends are enough."""
+    field = next((one for one in fields if one.name == source.field), None)
+    if field is None:
+        known = ", ".join(one.name for one in fields)
+        problems.add(f"{where}.field", f"the answer has no field {source.field!r}; it has: {known}")
+        return {}
+    numbers = _factor(source, field, where=where, problems=problems)
+    if source.times is None:
+        return numbers
+    times = _numbers(source.times, fields, where=f"{where}.times", problems=problems)
+    return {f"{one} and {other}": a * b for one, a in numbers.items() for other, b in times.items()}
+
+
+def _factor(source: AxisSource, field: Field, *, where: str, problems: Problems) -> dict[str, float]:
+    if source.values is None:
+        numbers = {}
         for value in _extremes(field):
             if isinstance(value, (bool, str)) or value is None:
                 problems.add(
                     where, f"the answer's field {field.name!r} may say {value!r}: give values = {{ … = number }}"
                 )
-            elif not axis.low <= value <= axis.high:
-                problems.add(where, f"{value} is out of the axis' range {axis.low:g} to {axis.high:g}")
-        return
+            else:
+                numbers[f"{field.name} {value}"] = float(value)
+        return numbers
     if len(field) > MOST_NAMED:
         problems.add(f"{where}.values", f"the answer's field {field.name!r} has {len(field)} values: too many to name")
-        return
+        return {}
     known = {value_key(value) for value in field}
-    for missing in sorted(known - axis.source.values.keys()):
+    for missing in sorted(known - source.values.keys()):
         problems.add(f"{where}.values", f"no number for {missing!r}, which the answer may say")
-    for name, number in axis.source.values.items():
-        if name not in known:
-            problems.add(f"{where}.values", f"{name!r} is nothing that the answer's field {field.name!r} may say")
-        if not axis.low <= number <= axis.high:
-            problems.add(
-                f"{where}.values", f"{name} = {number:g} is out of the axis' range {axis.low:g} to {axis.high:g}"
-            )
+    for name in source.values.keys() - known:
+        problems.add(f"{where}.values", f"{name!r} is nothing that the answer's field {field.name!r} may say")
+    return dict(source.values)
 
 
 def _extremes(field: Field) -> list[Scalar]:

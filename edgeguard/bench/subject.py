@@ -41,7 +41,7 @@ def model_subject(config: Config, *, progress: Progress = silent) -> Subject:
 def model_folder(config: Config, *, progress: Progress = silent) -> Path:
     """Where the model is: the folder that is named, or the one that its recipe builds."""
     named = config.model.folder
-    return Path(named) if "/" in named else build(find(named), progress=progress)
+    return Path(named).absolute() if "/" in named else build(find(named), progress=progress)
 
 
 def _identity(config: Config, folder: Path) -> dict[str, str]:

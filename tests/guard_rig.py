@@ -179,7 +179,11 @@ class Rig:
         if self.link is not LinkState.UP:
             return LinkStatus(state=self.link, generation=self.generation, problem="unplugged")
         if self.echoes:
-            moving = any(self.measured[axis] for axis in ("linear", "angular")) if self.moving is None else self.moving
+            moving = (
+                any(self.measured[axis.name] for axis in self.settings.axes if axis.safe is not None)
+                if self.moving is None
+                else self.moving
+            )
             echo = Echo(
                 session=self.echo_session,
                 sequence=0,

@@ -133,7 +133,7 @@ def _ask(turn: Turn, cycle: Cycle, observation: Observation) -> None:
 
 def _conclude(turn: Turn, cycle: Cycle, answer: Answer) -> None:
     """The answer has come on time. It proves; and a real one, when nothing else speaks against it, is applied."""
-    judged = _judge(turn, answer)
+    judged = _judge(turn, answer, shadow=cycle.request is None or cycle.request.shadow)
     if not isinstance(judged, Verdict):
         _fail(turn, cycle, *judged)
         turn.close(cycle, turn.ruling(Source.SAFE), answer=answer)
@@ -150,8 +150,8 @@ def _conclude(turn: Turn, cycle: Cycle, answer: Answer) -> None:
     turn.close(cycle, ruling, answer=answer)
 
 
-def _judge(turn: Turn, answer: Answer) -> Verdict | tuple[Cause, str]:
-    """What the envelope admits of the answer, or why it cannot be used."""
+def _judge(turn: Turn, answer: Answer, *, shadow: bool) -> Verdict | tuple[Cause, str]:
+    """What the envelope admits of the answer, or why it cannot be used. A shadow goes nowhere: it proves its time."""
     if answer.finish is not Finish.COMPLETE:
         return _FINISHES[answer.finish], answer.detail or answer.finish.value
     settings = turn.settings
@@ -162,6 +162,8 @@ def _judge(turn: Turn, answer: Answer) -> Verdict | tuple[Cause, str]:
     except AnswerError as error:
         return Cause.INVALID_ANSWER, str(error)
     targets = tuple(axis.source.read(values) for axis in settings.axes)
+    if shadow:
+        return Verdict(targets=targets)
     verdict = admit(settings.axes, targets, engaged_rails(settings.guardrails, turn.view))
     return (Cause.OUT_OF_ENVELOPE, verdict.refusal) if verdict.refusal else verdict
 

@@ -170,7 +170,7 @@ class FakeWorker:
 
     def _bound_ns(self) -> int | None:
         if self._behaviour["bound_ms"] is not None:
-            return round(self._behaviour["bound_ms"] * NS_PER_MS)
+            return round(float(self._behaviour["bound_ms"]) * NS_PER_MS)
         if self._profile is None:
             return None
         price_ns = self._profile.cost.passes_ns((one.k, one.p) for one in self._shapes())

@@ -1,0 +1,42 @@
+"""Stopping distances, the guard-death path included, and what keeps a clearance from being kept."""
+
+from __future__ import annotations
+
+import pytest
+from plant import PLANT, plant, settings
+
+from edgeguard.errors import ConfigError
+from edgeguard.guard.stopping import GUARD_DEATH, stopping_distances, stopping_problems
+
+WIRE_NS = 3_000_000
+
+
+def test_each_way_to_stop_has_its_distance():
+    comfortable, emergency, dead = stopping_distances(plant(), wire_ns=WIRE_NS)
+    assert comfortable.reaction_s == pytest.approx(0.420 + 0.020 + 0.003 + 0.005)
+    assert comfortable.distance == pytest.approx(0.5 * 0.448 + 0.5 * (0.5 / 1 + 1 / 10) / 2)
+    assert emergency.distance == pytest.approx(0.5 * 0.448 + 0.5 * (0.5 / 2 + 2 / 20) / 2)
+    assert dead.way.startswith(GUARD_DEATH)
+    assert dead.reaction_s == pytest.approx(0.080 + 0.003 + 0.005)
+    assert dead.distance == pytest.approx(0.5 * 0.088 + 0.5**2 / 2)
+    assert all(one.fits and one.axis == "linear" for one in (comfortable, emergency, dead))
+    assert stopping_problems(plant(), wire_ns=WIRE_NS) == []
+
+
+def test_a_clearance_that_is_too_small_is_refused_at_load_with_the_way_out():
+    with pytest.raises(ConfigError, match=r"comfortable stop: it stops within 0.374.*clearance is 0.3; lower max"):
+        settings(PLANT.replace("clearance = 1.0", "clearance = 0.3"))
+
+
+def test_a_clearance_needs_the_motor_controllers_deceleration():
+    text = PLANT.replace("[link.controller_decel]\nlinear = 1.0", "")
+    (problem,) = stopping_problems(plant(text), wire_ns=WIRE_NS)
+    assert "link.controller_decel.linear" in problem
+    assert len(stopping_distances(plant(text), wire_ns=WIRE_NS)) == 2
+
+
+def test_a_clearance_needs_something_to_come_to_rest_at():
+    text = PLANT.replace('safe = "hold"', 'safe = "hold"\nclearance = 1')
+    (problem,) = stopping_problems(plant(text), wire_ns=WIRE_NS)
+    assert "'gripper'" in problem
+    assert "hold" in problem

@@ -276,6 +276,12 @@ def test_a_missing_profile_names_the_command_that_makes_one(robot):
         pass
 
 
+def test_a_profile_that_was_measured_at_another_period_is_refused(robot):
+    robot.config.write_text(robot.config.read_text().replace("period_ms = 60", "period_ms = 80"))
+    with pytest.raises(ProfileError, match="a period of 60 ms, and the configuration has 80 ms"), robot.guarded():
+        pass
+
+
 def test_a_profile_of_another_machine_never_arms_and_says_the_difference(robot):
     robot.write_profile(model="another")
     with robot.guarded(armed=False) as guard:

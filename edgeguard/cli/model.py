@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from edgeguard.cli.progress import progress_bars
 
 if TYPE_CHECKING:
     from edgeguard.model.inspect import ModelSummary
-    from edgeguard.model.progress import Progress
 
 _BUILD_HELP = """\
 Fetches the source that the recipe pins, checks its SHA-256, and writes a model folder that edgeguard and
@@ -76,7 +74,7 @@ def _build(arguments: argparse.Namespace) -> int:
     from edgeguard.model.recipe import find
 
     recipe = find(arguments.recipe)
-    with _progress_bar() as progress:
+    with progress_bars() as progress:
         folder = build(recipe, cache_dir=arguments.cache, progress=progress)
     print(json.dumps({"recipe": recipe.name, "folder": str(folder)}) if arguments.json else folder)
     return 0
@@ -91,24 +89,6 @@ def _inspect(arguments: argparse.Namespace) -> int:
     else:
         _print_tables(summary)
     return 0
-
-
-@contextmanager
-def _progress_bar() -> Iterator[Progress]:
-    """A bar per phase on stderr, so that stdout holds the result only; nothing where stderr is no terminal."""
-    from rich.console import Console
-    from rich.progress import Progress as Bars
-
-    bars = Bars(console=Console(file=sys.stderr), disable=not sys.stderr.isatty(), transient=True)
-    tasks: dict[str, Any] = {}
-
-    def show(phase: str, done: int, total: int) -> None:
-        if phase not in tasks:
-            tasks[phase] = bars.add_task(phase, total=total)
-        bars.update(tasks[phase], completed=done, total=total)
-
-    with bars:
-        yield show
 
 
 def _print_tables(summary: ModelSummary) -> None:

@@ -11,9 +11,8 @@ import dataclasses
 from collections import deque
 from typing import Protocol
 
-from edgeguard.guard.core import step
-
 from edgeguard.clock import Clock
+from edgeguard.guard.core import step
 from edgeguard.guard.interface import Effects, Inputs, Refusal, WorkerStatus
 from edgeguard.guard.settings import Settings
 from edgeguard.guard.state import GuardState

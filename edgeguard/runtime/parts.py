@@ -37,7 +37,7 @@ class Parts:
         directory = Path(state_directory or self.config.state_directory or default_state_directory(file))
         self._lock = lock_state_directory(directory)
         self._log = (directory / "worker.log").open("ab")
-        self.profile = ProfileCheck(profile)
+        self.profile = ProfileCheck(profile, period_ns=self.config.timing.period_ns)
         self.latch = Latch(directory)
         self.supervisor = Supervisor(
             argv=list(worker) or worker_argv(file, profile, model=find_model_folder(self.config)),

@@ -12,14 +12,24 @@ from typing import Any
 
 from edgeguard.board import read_fingerprint
 from edgeguard.budget.profile_json import load_profile
+from edgeguard.clock import ms_from_ns
+from edgeguard.errors import ProfileError
 from edgeguard.types import Cause
 
 
 class ProfileCheck:
     """One profile against whatever worker is there."""
 
-    def __init__(self, file: Path) -> None:
-        self._profile = load_profile(file)
+    def __init__(self, file: Path, *, period_ns: int) -> None:
+        """``ProfileError`` when it can be no worker's: measured at another period, or not a finished calibration."""
+        self._profile = profile = load_profile(file)
+        if profile.kind == "provisional":
+            raise ProfileError(f"{file}: kind: 'provisional' bounds nothing; measure with: edgeguard calibrate")
+        if profile.schedule.period_ns != period_ns:
+            raise ProfileError(
+                f"{file}: measured at a period of {ms_from_ns(profile.schedule.period_ns):g} ms, and the configuration "
+                f"has {ms_from_ns(period_ns):g} ms; measure again with: edgeguard calibrate"
+            )
         self._board = read_fingerprint()
         self._checked: Mapping[str, Any] = {}
         self._conditions: tuple[tuple[Cause, str], ...] = ()

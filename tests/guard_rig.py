@@ -83,6 +83,7 @@ class Rig:
             boottime_offset_ns=self.offset_ns,
             lateness_ns=lateness_ns,
         )
+        self.inputs = inputs
         self.state, effects = step(self.settings, self.state, self.now_ns, inputs)
         self.effects = effects
         self.events += effects.events
@@ -137,16 +138,16 @@ class Rig:
             self.step()
         self.now_ns = until_ns
 
-    def cycle(self, values: Mapping[str, Any] | None = None, *, latency_ms: float = 100, **fields: Any) -> CycleRecord:
-        """One whole period: an observation, its answer after ``latency_ms``, and the rest of the period."""
+    def cycle(self, values: Mapping[str, Any] | None = None, *, latency_ms: float = 100, **fields: Any) -> Any:
+        """One whole period: an observation, its answer after ``latency_ms``, and the rest; returns the last record."""
         start_ns = self.now_ns
         self.observe(**fields)
         request = self.effects.request
         self.advance(latency_ms)
         if request is not None:
             self.answer(values, request=request)
-        self.advance((start_ns + self.settings.period_ns - self.now_ns) / NS_PER_MS)
-        return self.records[-1]
+        self.advance(max(0, start_ns + self.settings.period_ns - self.now_ns) / NS_PER_MS)
+        return self.records[-1] if self.records else None
 
     def arm(self) -> Rig:
         """From the start to armed, with the model's command in force and reached."""

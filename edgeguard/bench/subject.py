@@ -15,7 +15,7 @@ from edgeguard.engine.session import allowed_threads, import_runtime
 from edgeguard.model.build import build
 from edgeguard.model.progress import Progress, silent
 from edgeguard.model.recipe import find
-from edgeguard.runtime.supervisor import worker_argv
+from edgeguard.runtime.worker_command import worker_argv
 
 WorkerCommand: TypeAlias = Callable[[Path, Path | None], Sequence[str]]
 """The command line of a worker for a configuration and perhaps a profile; ``{fd}`` stands for its channel."""

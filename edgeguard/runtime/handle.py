@@ -31,6 +31,7 @@ from edgeguard.plain import from_plain, to_plain
 from edgeguard.runtime.process import Options
 from edgeguard.runtime.stamp import observe
 from edgeguard.runtime.status import Status
+from edgeguard.runtime.worker_command import find_model_folder, worker_argv
 from edgeguard.types import CycleRecord, Event, Mode, OperatorWord, Value
 
 START_LIMIT_S = 20.0
@@ -62,7 +63,7 @@ class Guard:
         """Start the guard's process and return once it ticks; raises whatever kept it from starting.
 
         ``port`` and ``state_directory`` override the configuration. ``worker`` is another worker's command line, with
-        ``{fd}`` for its channel.
+        ``{fd}`` for its channel; by default it is edgeguard's own on the configured model.
         """
         loaded = load_config(config)
         options = Options(
@@ -70,7 +71,7 @@ class Guard:
             profile=str(Path(profile).absolute()),
             state_directory=None if state_directory is None else str(Path(state_directory).absolute()),
             port=port,
-            worker=tuple(worker),
+            worker=tuple(worker or worker_argv(loaded.file, Path(profile), model=find_model_folder(loaded))),
         )
         channel, theirs = Channel.pair()
         argv = [sys.executable, "-m", "edgeguard.runtime.process", str(theirs.fileno()), json.dumps(to_plain(options))]

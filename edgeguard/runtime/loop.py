@@ -19,12 +19,14 @@ from pathlib import Path
 from types import TracebackType
 
 from edgeguard.clock import Clock, SystemClock
+from edgeguard.config import load_config
 from edgeguard.guard.settings import Settings
 from edgeguard.runtime.caller_wire import CallerWire
 from edgeguard.runtime.driver import Driver
 from edgeguard.runtime.parts import Parts
 from edgeguard.runtime.stamp import observe
 from edgeguard.runtime.status import Status, status_of
+from edgeguard.runtime.worker_command import find_model_folder, worker_argv
 from edgeguard.types import CycleRecord, Event, Observation, OperatorWord, SetPoint, Value
 
 
@@ -59,7 +61,10 @@ class LoopGuard:
         clock: Clock | None = None,
     ) -> LoopGuard:
         """Read and check the files and return; the first ``tick`` starts the worker."""
-        parts = Parts(config=config, profile=profile, state_directory=state_directory, worker=worker)
+        if not worker:
+            loaded = load_config(config)
+            worker = worker_argv(loaded.file, Path(profile), model=find_model_folder(loaded))
+        parts = Parts(config=config, profile=profile, worker=worker, state_directory=state_directory)
         return cls(parts=parts, clock=clock or SystemClock())
 
     def submit(

@@ -12,9 +12,8 @@ from edgeguard.errors import ProfileError
 from edgeguard.runtime.assembly import Assembly, assemble
 from edgeguard.runtime.latch import Latch, default_state_directory
 from edgeguard.runtime.lock import lock_state_directory
-from edgeguard.runtime.model_folder import find_model_folder
 from edgeguard.runtime.profile_check import ProfileCheck
-from edgeguard.runtime.supervisor import Supervisor, worker_argv
+from edgeguard.runtime.supervisor import Supervisor
 
 
 class Parts:
@@ -25,10 +24,10 @@ class Parts:
         *,
         config: Path | str,
         profile: Path | str,
+        worker: Sequence[str],
         state_directory: Path | str | None = None,
-        worker: Sequence[str] = (),
     ) -> None:
-        """``worker`` is another worker's command line, with ``{fd}`` for its channel."""
+        """``worker`` is the worker's command line, with ``{fd}`` for its channel."""
         self.assembly: Assembly = assemble(config)
         self.config = self.assembly.config
         file, profile = self.config.file.absolute(), Path(profile).absolute()
@@ -40,7 +39,7 @@ class Parts:
         self.profile = ProfileCheck(profile, period_ns=self.config.timing.period_ns)
         self.latch = Latch(directory)
         self.supervisor = Supervisor(
-            argv=list(worker) or worker_argv(file, profile, model=find_model_folder(self.config)),
+            argv=worker,
             failures_allowed=self.config.guarding.worker_failures,
             log=self._log,
         )

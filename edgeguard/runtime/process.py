@@ -35,9 +35,9 @@ class Options:
 
     config: str
     profile: str
+    worker: tuple[str, ...]
     state_directory: str | None = None
     port: str | None = None
-    worker: tuple[str, ...] = ()  # another worker's command line, for tests
 
 
 class GuardProcess:

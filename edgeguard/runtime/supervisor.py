@@ -10,7 +10,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import IO, Any
 
 from edgeguard.channel import Channel, Message
@@ -20,7 +19,6 @@ from edgeguard.messages import read_answer, request_message
 from edgeguard.types import Answer, Finish, Request
 
 SPAWNER_MODULE = "edgeguard.engine.spawner"
-WORKER_MODULE = "edgeguard.engine.worker"
 
 BACK_OFF_FIRST_NS = 200 * NS_PER_MS
 BACK_OFF_LIMIT_NS = 10_000 * NS_PER_MS
@@ -29,14 +27,8 @@ SPAWNER_ENDS_WITHIN_S = 2.0
 """Its channel closed, it kills its worker and ends. A second one starts at the operator's word, in no counted tick."""
 
 
-def worker_argv(config: Path, profile: Path | None, *, model: Path) -> list[str]:
-    """The command line of the worker; the spawner puts its channel's descriptor in place of ``{fd}``."""
-    argv = [sys.executable, "-m", WORKER_MODULE, "{fd}", str(config)]
-    return [*argv, *([] if profile is None else [str(profile)]), "--model", str(model)]
-
-
 class Supervisor:
-    """One worker, its spawner and the channels to both."""
+    """One worker, its spawner and the channels to both. ``argv`` starts the worker, with ``{fd}`` for its channel."""
 
     def __init__(self, *, argv: Sequence[str], failures_allowed: int, log: IO[bytes] | None = None) -> None:
         self._argv = list(argv)

@@ -1,0 +1,36 @@
+"""The command line of the worker, and the model folder that it names.
+
+Asked by whoever starts a guard, not by the guard's process: that needs the line, not the recipe behind it.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from edgeguard.config import Config
+from edgeguard.errors import ModelError
+from edgeguard.model.build import built_folder, default_cache_dir
+from edgeguard.model.manifest import is_complete
+from edgeguard.model.recipe import find
+
+WORKER_MODULE = "edgeguard.engine.worker"
+
+
+def worker_argv(config: Path, profile: Path | None, *, model: Path) -> list[str]:
+    """The worker of these files; the spawner puts its channel's descriptor in place of ``{fd}``."""
+    argv = [sys.executable, "-m", WORKER_MODULE, "{fd}", str(config.absolute())]
+    return [*argv, *([] if profile is None else [str(profile.absolute())]), "--model", str(model)]
+
+
+def find_model_folder(config: Config) -> Path:
+    """The folder that is named, or that its recipe has been built into: building takes longer than a start may."""
+    named = config.model.folder
+    if "/" in named:
+        return Path(named).absolute()
+    folder = built_folder(find(named), cache_dir=default_cache_dir())
+    if not is_complete(folder):
+        raise ModelError(
+            f"{config.file}: model.folder: {named!r} has not been built on this machine: edgeguard model build {named}"
+        )
+    return folder

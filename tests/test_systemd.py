@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 UNITS = sorted((Path(__file__).parent.parent / "systemd").glob("*.service"))
-EXPOSURE_LIMIT = 2.5
+EXPOSURE_LIMIT = 1.5
 """0 is a box without openings, 10 an open field; a unit that computes and writes two folders needs little."""
 
 pytestmark = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd's tools are not installed")

@@ -149,6 +149,7 @@ class Witness:
                 continue
             was, left = abs(old.value - axis.safe), abs(new.value - axis.safe)
             assert left <= was + _ULP, "the speed rose during a stop"
+            assert (new.value - axis.safe) * (old.value - axis.safe) >= 0, "a stop became a reverse"
             hardest, sharpest = axis.decel[Grade.EMERGENCY], axis.jerk[Grade.EMERGENCY]
             if not math.isinf(sharpest):
                 change = new.decel - (old.decel or 0.0)

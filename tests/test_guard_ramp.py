@@ -124,8 +124,11 @@ class TestStart:
 
     def test_it_is_never_further_from_safety_than_the_command(self):
         assert start_of(0.5, 0.7, safe=0.0) == 0.5
-        assert start_of(0.5, -0.7, safe=0.0) == 0.5
-        assert start_of(0.5, -0.2, safe=0.0) == -0.2
+        assert start_of(-0.5, -0.7, safe=0.0) == -0.5
+
+    def test_it_is_never_on_the_other_side_of_it(self):
+        assert start_of(0.5, -0.2, safe=0.0) == 0.0
+        assert start_of(0.0, 0.3, safe=0.0) == 0.0
 
     def test_an_axis_that_holds_keeps_its_command(self):
         assert start_of(0.0, 0.03, safe=None) == 0.0

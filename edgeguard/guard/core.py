@@ -18,7 +18,7 @@ from edgeguard.guard.interface import Effects, Inputs
 from edgeguard.guard.moving import Intent, intend, move, rate_limited
 from edgeguard.guard.settings import Settings
 from edgeguard.guard.state import GuardState
-from edgeguard.guard.turn import Ruling, Turn
+from edgeguard.guard.turn import Closing, Ruling, Turn
 from edgeguard.guard.watch import watch_clock, watch_link, watch_observations, watch_rules, watch_worker
 from edgeguard.types import Cause, CycleRecord, Decision, Grade, Mode, OperatorWord, SetPoint, Source
 
@@ -79,7 +79,7 @@ def _finish(turn: Turn) -> tuple[GuardState, Effects]:
         if turn.foretold is not None and cycle is not None:
             cycle = replace(cycle, decided=_decision(turn, turn.foretold, intent, set_point))
         if turn.closing is not None:
-            record = _record(turn, intent, set_point)
+            record = _record(turn, turn.closing, intent, set_point)
     wake_ns = turn.next_tick_ns
     if cycle is not None and cycle.request is not None:
         wake_ns = min(wake_ns, cycle.request.answer_by_ns)
@@ -140,10 +140,7 @@ def _decision(turn: Turn, ruling: Ruling, intent: Intent, set_point: SetPoint) -
     )
 
 
-def _record(turn: Turn, intent: Intent, set_point: SetPoint) -> CycleRecord | None:
-    closing = turn.closing
-    if closing is None:
-        return None
+def _record(turn: Turn, closing: Closing, intent: Intent, set_point: SetPoint) -> CycleRecord:
     cycle = closing.cycle
     decision = cycle.decided or _decision(turn, closing.ruling, intent, set_point)
     counters = turn.counters

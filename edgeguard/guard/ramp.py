@@ -61,9 +61,10 @@ def _outward(now: float, goal: float, *, up: float, down: float, dt_s: float) ->
 def start_of(commanded: float, measured: float | None, *, safe: float | None) -> float:
     """Where a stop or a re-engagement starts from: what is measured, else what was commanded last.
 
-    Of the two the one nearer to the safe value, so that no start lets the speed rise. An axis that holds keeps its
-    command: a gripper commanded shut on a thing measures the thing, and must not let go of it.
+    Never beyond the command, so that no start lets the speed rise, and never beyond the safe value, so that no sensor
+    turns a stop into a reverse. An axis that holds keeps its command: a gripper commanded shut on a thing measures the
+    thing, and must not let go of it.
     """
     if measured is None or safe is None:
         return commanded
-    return min((commanded, measured), key=lambda value: abs(value - safe))
+    return min(max(measured, min(safe, commanded)), max(safe, commanded))

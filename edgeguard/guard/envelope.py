@@ -29,6 +29,8 @@ def admit(
     axes: tuple[AxisLimits, ...], targets: tuple[float, ...], rails: Sequence[Guardrail], *, clamp: bool = False
 ) -> Verdict:
     """Judge ``targets``, one per axis. ``clamp``: a rule's motion is clamped where the model's would be refused."""
+    if not rails and all(axis.low <= target <= axis.high for axis, target in zip(axes, targets, strict=True)):
+        return Verdict(targets=targets)
     shares = {axis.group: 1.0 for axis in axes if axis.group is not None}
     allowed = list(targets)
     adjusted = []

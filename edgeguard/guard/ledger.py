@@ -59,6 +59,7 @@ class Ledger:
 
     @property
     def latching(self) -> tuple[Cause, ...]:
+        """What only the operator clears."""
         return tuple(cause for cause in self.causes if TABLE[cause].latches)
 
     @property

@@ -24,6 +24,15 @@ _PHASES = {
     WorkerPhase.UNAVAILABLE: Cause.WORKER_UNAVAILABLE,
 }
 
+_SAID = {
+    MotorFlag.LATCHED: (
+        Cause.SESSION_MISMATCH,
+        "the motor controller has stopped by itself and waits for a new session",
+    ),
+    MotorFlag.FAULT: (Cause.CONTROLLER_FAULT, "reported by the motor controller"),
+    MotorFlag.ESTOP: (Cause.CONTROLLER_ESTOP, "reported by the motor controller"),
+}
+
 
 def watch_clock(turn: Turn, *, back_ns: int) -> None:
     """A clock that went back or was suspended is a fault; so is a step that comes more than a tick late."""
@@ -63,12 +72,10 @@ def watch_link(turn: Turn) -> None:
         ledger.hold(Cause.NO_ECHO, "none has shown standstill yet")
     if echo.session != link.session:
         ledger.hold(Cause.SESSION_MISMATCH, f"an echo of session {echo.session} in session {link.session}")
-    if MotorFlag.LATCHED in echo.flags:
-        ledger.hold(Cause.SESSION_MISMATCH, "the motor controller has stopped by itself and waits for a new session")
-    if MotorFlag.FAULT in echo.flags:
-        ledger.hold(Cause.CONTROLLER_FAULT, "reported by the motor controller")
-    if MotorFlag.ESTOP in echo.flags:
-        ledger.hold(Cause.CONTROLLER_ESTOP, "reported by the motor controller")
+    if echo.flags > MotorFlag.MOVING:
+        for flag, (cause, detail) in _SAID.items():
+            if flag in echo.flags:
+                ledger.hold(cause, detail)
 
 
 def watch_worker(turn: Turn) -> None:

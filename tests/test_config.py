@@ -10,7 +10,7 @@ import pytest
 
 from edgeguard.clock import NS_PER_MS
 from edgeguard.config import load_config, parse_config
-from edgeguard.config.condition import All, Compare, Equals, Not, OlderThan, fields_of
+from edgeguard.config.condition import All, Compare, Equals, Not, OlderThan, leaves
 from edgeguard.errors import ConfigError
 from edgeguard.types import Action, Grade
 
@@ -86,7 +86,7 @@ def test_numbers_of_the_schema_stay_exact_decimals():
 def test_conditions_become_data_that_names_its_fields():
     when = parsed(GOOD).rules[0].when
     assert when is not None
-    assert fields_of(when) == {"front_m", "said"}
+    assert {leaf.field for leaf in leaves(when)} == {"front_m", "said"}
     assert when.parts[0] == Compare(field="front_m", below=0.4, until=0.6)
     assert when.parts[1] == Not(part=Equals(field="said", value="go"))
 

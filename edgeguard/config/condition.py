@@ -11,7 +11,7 @@ In the file a condition is an inline table::
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -69,13 +69,15 @@ def read_condition(content: Mapping[str, Any], *, path: str, problems: Problems)
     return condition
 
 
-def fields_of(condition: Condition) -> frozenset[str]:
-    """The observation fields that a condition reads."""
+def leaves(condition: Condition) -> Iterator[Compare | Equals | OlderThan]:
+    """The comparisons that a condition is made of."""
     if isinstance(condition, (All, AnyOf)):
-        return frozenset().union(*(fields_of(part) for part in condition.parts))
-    if isinstance(condition, Not):
-        return fields_of(condition.part)
-    return frozenset((condition.field,))
+        for part in condition.parts:
+            yield from leaves(part)
+    elif isinstance(condition, Not):
+        yield from leaves(condition.part)
+    else:
+        yield condition
 
 
 def _read(table: Table, *, path: str, problems: Problems) -> Condition:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from edgeguard.config.condition import Condition, fields_of, read_condition
+from edgeguard.config.condition import Compare, Condition, Equals, OlderThan, leaves, read_condition
 from edgeguard.config.reader import REQUIRED, Problems, Table
 from edgeguard.config.sections import Axis, AxisSource, FieldSpec, Interlock, Rule
-from edgeguard.types import Grade
+from edgeguard.types import Grade, Value
 
 _ACTING = (Grade.COMFORTABLE, Grade.EMERGENCY)
 
@@ -140,8 +140,9 @@ def cross_check(
     conditions: list[tuple[str, Condition]] = [(f"rule {r.name!r}", r.when) for r in rules if r.when is not None]
     conditions += [(f"interlock {i.name!r}", i.when) for i in interlocks]
     for where, condition in conditions:
-        for name in sorted(fields_of(condition) - by_field.keys()):
-            problems.add(where, f"no [[field]] is named {name!r}; known: {', '.join(by_field) or 'none'}")
+        for problem in dict.fromkeys(_problem(leaf, by_field) for leaf in leaves(condition)):
+            if problem is not None:
+                problems.add(where, problem)
     for axis in axes:
         if axis.measured is not None and axis.measured not in by_field:
             problems.add(f"axis {axis.name!r}", f"measured: no [[field]] is named {axis.measured!r}")
@@ -149,6 +150,23 @@ def cross_check(
         (f"interlock {i.name!r}", {i.axis: 0.0}) for i in interlocks
     ]:
         _check_axes(where, named, by_axis=by_axis, problems=problems, ranged=where.startswith("rule"))
+
+
+def _problem(leaf: Compare | Equals | OlderThan, by_field: Mapping[str, FieldSpec]) -> str | None:
+    """Why a comparison could never be true: its field does not exist, or is of another kind."""
+    spec = by_field.get(leaf.field)
+    if spec is None:
+        return f"no [[field]] is named {leaf.field!r}; known: {', '.join(by_field) or 'none'}"
+    if isinstance(leaf, Compare) and spec.kind != "number":
+        return f"{leaf.field!r} is a {spec.kind}: compare it with equals"
+    if isinstance(leaf, Equals) and spec.kind != _kind_of(leaf.value):
+        return f"{leaf.field!r} is a {spec.kind}, and never equals {leaf.value!r}"
+    return None
+
+
+def _kind_of(value: Value) -> str:
+    """The kind of field that can hold ``value``."""
+    return "flag" if isinstance(value, bool) else "text" if isinstance(value, str) else "number"
 
 
 def _check_axes(

@@ -96,6 +96,15 @@ class TestMapping:
         source = settings(text).axes[0].source
         assert source.read({"speed": Decimal("0.10")}) == as_float32(0.05)
 
+    def test_two_fields_of_the_answer_may_make_one_axis(self):
+        text = PLANT.replace(
+            '{ field = "speed" }',
+            '{ field = "speed", times = { field = "turn", values = { left = 0.5, straight = 1.0, right = 0.5 } } }',
+        )
+        source = settings(text).axes[0].source
+        assert source.read({"speed": Decimal("0.4"), "turn": "left"}) == as_float32(0.2)
+        assert source.read({"speed": Decimal("0.4"), "turn": "straight"}) == as_float32(0.4)
+
     def test_a_value_is_written_as_a_key_like_json_but_a_text_as_it_is(self):
         assert [value_key(value) for value in ("left", True, None, 3, Decimal("0.50"))] == [
             "left", "true", "null", "3", "0.50",

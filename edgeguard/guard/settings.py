@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from edgeguard.answer import Field
 from edgeguard.clock import NS_PER_MS
 from edgeguard.config import Config
-from edgeguard.config.condition import All, AnyOf, Compare, Condition, Not
+from edgeguard.config.condition import Compare, Condition, leaves
 from edgeguard.config.sections import Axis, FieldSpec, Interlock, Rule
 from edgeguard.errors import ConfigError
 from edgeguard.guard.mapping import Source, as_float32, source_of
@@ -181,10 +181,4 @@ def _guardrail(interlock: Interlock, axes: tuple[AxisLimits, ...]) -> Guardrail:
 
 def _bands(condition: Condition) -> Iterator[Compare]:
     """The comparisons with a hysteresis band: those that need a memory."""
-    if isinstance(condition, (All, AnyOf)):
-        for part in condition.parts:
-            yield from _bands(part)
-    elif isinstance(condition, Not):
-        yield from _bands(condition.part)
-    elif isinstance(condition, Compare) and condition.until is not None:
-        yield condition
+    return (leaf for leaf in leaves(condition) if isinstance(leaf, Compare) and leaf.until is not None)

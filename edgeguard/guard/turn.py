@@ -128,7 +128,7 @@ class Turn:
         mode = self._mode_asked_for()
         tripped = self.mode is Mode.ARMED and mode is not Mode.ARMED
         if mode is not self.mode:
-            self.events.append(Event(at_ns=self.now_ns, name=mode.value, detail=self.ledger.detail or "proven"))
+            self.events.append(Event(at_ns=self.now_ns, name=mode.value, detail=self.ledger.detail or "no cause holds"))
             self.urgent = True
             if mode is Mode.LATCHED and self.ledger.latching != (Cause.LATCH_FILE,):
                 self.latch = True

@@ -1,8 +1,9 @@
 """Frozen dataclasses as plain JSON values and back, by their own annotations.
 
-One codec for everything that leaves a process: records, events, status. Enums travel as their values, mappings with
-text keys as objects, tuples as lists. Reading is strict: a value of another shape is a ``ValueError`` that names the
-place. In a union the member of the value's own type wins, so that a Decimal stays one; else the first that fits.
+One codec for everything that leaves a process: records, events, status, the core's state. Enums travel as their values,
+mappings with text keys as objects, tuples as lists, sets as lists in a stable order. Reading is strict: a value of
+another shape is a ``ValueError`` that names the place. In a union the member of the value's own type wins, so that a
+Decimal stays one; else the first that fits.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ def to_plain(value: object) -> Any:
         return {one.name: to_plain(getattr(value, one.name)) for one in fields(value)}
     if isinstance(value, Mapping):
         return {str(to_plain(key)): to_plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple, frozenset)):
+    if isinstance(value, frozenset):
+        return sorted(map(to_plain, value), key=str)
+    if isinstance(value, (list, tuple)):
         return [to_plain(item) for item in value]
     return value
 
@@ -55,11 +58,15 @@ def _read(kind: Any, plain: Any, where: str) -> Any:
         if len(plain) != len(kinds):
             raise ValueError(f"{where}: {len(plain)} items instead of {len(kinds)}")
         return tuple(_read(one, item, where) for one, item in zip(kinds, plain, strict=True))
+    if origin is frozenset:
+        if not isinstance(plain, list):
+            raise ValueError(f"{where}: {plain!r} is not a list")
+        return frozenset(_read(typing.get_args(kind)[0], item, f"{where}[{index}]") for index, item in enumerate(plain))
     if origin is not None and issubclass(origin, Mapping):
-        _, item_kind = typing.get_args(kind)
+        key_kind, item_kind = typing.get_args(kind)
         if not isinstance(plain, dict):
             raise ValueError(f"{where}: {plain!r} is not an object")
-        return {key: _read(item_kind, item, f"{where}.{key}") for key, item in plain.items()}
+        return {_read(key_kind, key, where): _read(item_kind, item, f"{where}.{key}") for key, item in plain.items()}
     if is_dataclass(kind):
         return _read_dataclass(kind, plain, where)
     return _read_scalar(kind, plain, where)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from decimal import Decimal
 
 import pytest
 
+from edgeguard.config.condition import Compare
+from edgeguard.guard.state import GuardState, Sight
 from edgeguard.plain import from_plain, to_plain
 from edgeguard.types import (
     Action,
@@ -84,3 +87,25 @@ def test_a_missing_part_is_named():
     del plain["decision"]["rule"]
     with pytest.raises(ValueError, match="rule"):
         from_plain(CycleRecord, plain)
+
+
+def test_the_cores_state_survives_it_too():
+    """Its books are kept by cause, and what is engaged or unusable is a set."""
+    band = Compare(field="front_m", below=0.3, until=0.5)
+    state = dataclasses.replace(
+        GuardState.initial(now_ns=7),
+        engaged_bands=frozenset({band, Compare(field="front_m", above=9.0)}),
+        sight=Sight(
+            observation=Observation(fields={}, captured_ns=1), arrived_ns=2, unusable=frozenset({"front_m", "said"})
+        ),
+    )
+    back = from_plain(GuardState, through_json(to_plain(state)))
+    assert back == state
+    assert Cause.UNPROVEN in back.ledger
+
+
+def test_a_set_is_written_in_one_order():
+    names = [f"field {number}" for number in range(9)]
+    assert to_plain(frozenset(names)) == to_plain(frozenset(reversed(names))) == names
+    with pytest.raises(ValueError, match=r"unusable: 'front_m' is not a list"):
+        from_plain(Sight, {"observation": to_plain(RECORD.observation), "arrived_ns": 2, "unusable": "front_m"})

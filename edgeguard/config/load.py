@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
+from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -45,26 +46,29 @@ def read_config(path: Path | str) -> tuple[Config, Problems]:
     return _parse(content, file=file)
 
 
-def parse_config(content: bytes, *, file: Path) -> Config:
-    """Like ``load_config``, from bytes. Relative paths are taken from the folder of ``file``."""
-    config, problems = _parse(content, file=file)
+def parse_config(content: bytes, *, file: Path, schema: Mapping[str, Any] | None = None) -> Config:
+    """Like ``load_config``, from bytes. Relative paths are taken from the folder of ``file``.
+
+    ``schema`` stands for the answer's, so that a recorded configuration needs no file beside it.
+    """
+    config, problems = _parse(content, file=file, schema=schema)
     problems.raise_if_any()
     return config
 
 
-def _parse(content: bytes, *, file: Path) -> tuple[Config, Problems]:
+def _parse(content: bytes, *, file: Path, schema: Mapping[str, Any] | None = None) -> tuple[Config, Problems]:
     try:
         document = tomllib.loads(content.decode(), parse_float=Decimal)
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{file}: not valid TOML: {error}") from error
     problems = Problems(str(file))
     root = Table(document, path="", problems=problems)
-    config = _read(root, file=file, digest=hashlib.sha256(content).hexdigest(), problems=problems)
+    config = _read(root, file=file, digest=hashlib.sha256(content).hexdigest(), schema=schema, problems=problems)
     root.close()
     return config, problems
 
 
-def _read(root: Table, *, file: Path, digest: str, problems: Problems) -> Config:
+def _read(root: Table, *, file: Path, digest: str, schema: Mapping[str, Any] | None, problems: Problems) -> Config:
     timing = _read_timing(root.table("timing"))
     fields = tuple(read_field(table) for table in root.tables("field"))
     axes = tuple(read_axis(table) for table in root.tables("axis"))
@@ -72,7 +76,7 @@ def _read(root: Table, *, file: Path, digest: str, problems: Problems) -> Config
     interlocks = tuple(read_interlock(table, problems=problems) for table in root.tables("interlock"))
     cross_check(fields=fields, axes=axes, rules=rules, interlocks=interlocks, problems=problems)
     answer = root.table("answer")
-    schema = _read_schema(answer, folder=file.parent)
+    answer_schema = _read_schema(answer, folder=file.parent, given=schema)
     answer.close()
     state = root.text("state_directory", default=None)
     return Config(
@@ -81,7 +85,7 @@ def _read(root: Table, *, file: Path, digest: str, problems: Problems) -> Config
         timing=timing,
         model=_read_model(root.table("model"), folder=file.parent),
         prompt=_read_prompt(root.table("prompt")),
-        schema=schema,
+        schema=answer_schema,
         fields=fields,
         axes=axes,
         rules=rules,
@@ -150,7 +154,11 @@ def _read_prompt(table: Table) -> Prompt:
     return prompt
 
 
-def _read_schema(table: Table, *, folder: Path) -> dict[str, Any]:
+def _read_schema(table: Table, *, folder: Path, given: Mapping[str, Any] | None) -> dict[str, Any]:
+    if given is not None:
+        for key in ("schema", "schema_file"):
+            table.raw(key, default=None, kind=object)
+        return dict(given)
     if "schema_file" not in table:
         return dict(table.raw("schema", name="a JSON Schema written as a table (or use schema_file)"))
     from edgeguard.config.schema_file import read_schema_file

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from decimal import Decimal
 from itertools import product
 
@@ -9,7 +10,7 @@ import pytest
 from guard_rig import Rig
 from hypothesis import given
 from hypothesis import strategies as st
-from plant import settings
+from plant import PLANT, settings
 
 from edgeguard.config.condition import All, AnyOf, Compare, Equals, Not, OlderThan
 from edgeguard.guard.rules import View, choose, engaged_rails, number, remember, truth
@@ -157,8 +158,8 @@ class TestChoice:
 
 
 class TestInTheGuard:
-    def intervening(self, **fields) -> Rig:
-        rig = Rig().arm()
+    def intervening(self, *, plant=None, **fields) -> Rig:
+        rig = Rig(plant).arm()
         rig.conditions = ((Cause.DRIFT_ALARM, "slower"),)
         for _ in range(4):
             rig.cycle({"speed": 0, "turn": "left", "grip": False}, **fields)
@@ -179,6 +180,19 @@ class TestInTheGuard:
         rig.advance(300)
         assert rig.sent[-1][1].action is Action.STOP
         assert rig.state.rule == "obstacle"  # unknown, so the stop
+
+    @pytest.mark.parametrize(("left_ns", "action"), [(1_000_000, Action.MOVE), (999_999, Action.STOP)])
+    def test_its_last_frame_lives_for_a_millisecond(self, left_ns, action):
+        patient = settings(PLANT + "[timing]\nobservation_timeout_ms = 2000\n")
+        rig = self.intervening(plant=patient, docked=True)
+        rig.follows = False
+        life_end_ns = rig.state.sight.observation.captured_ns + patient.life_ns - patient.wire_ns
+        rig.advance((life_end_ns - rig.now_ns) // 1_000_000 - 15)
+        rig.now_ns = life_end_ns - left_ns
+        rig.conditions += ((Cause.LEVEL_UNCALIBRATED, "hot"),)
+        rig.state = dataclasses.replace(rig.state, next_tick_ns=rig.now_ns)
+        rig.step()
+        assert rig.sent[-1][1].action is action
 
     @pytest.mark.parametrize("field", ["front_m", "docked"])
     def test_it_stops_when_an_input_is_missing(self, field):

@@ -16,6 +16,7 @@ from edgeguard.guard.causes import TABLE
 from edgeguard.guard.envelope import Verdict, admit
 from edgeguard.guard.events import EventName, event
 from edgeguard.guard.rules import engaged_rails
+from edgeguard.guard.sensing import stamped
 from edgeguard.guard.state import Cycle, Engagement
 from edgeguard.guard.turn import Turn
 from edgeguard.types import Answer, Budget, Cause, Finish, Mode, Observation, Request, Source
@@ -94,7 +95,7 @@ def note_absence(turn: Turn) -> None:
 def _begin(turn: Turn, observation: Observation | None) -> Cycle:
     turn.counters = replace(turn.counters, cycles=turn.counters.cycles + 1)
     settings, budget = turn.settings, None
-    if observation is not None and Cause.BAD_STAMP not in turn.ledger:
+    if observation is not None and stamped(observation, turn.now_ns):
         budget = Budget(
             deadline_ns=settings.deadline_ns,
             age_ns=observation.age_ns(turn.now_ns),

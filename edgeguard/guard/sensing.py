@@ -29,13 +29,18 @@ class Finding:
 
 def examine(observation: Observation, *, settings: Settings, now_ns: int) -> list[Finding]:
     """Everything that is wrong with ``observation`` on its arrival at ``now_ns``; empty: it is good."""
-    if not isinstance(observation.captured_ns, int) or not 0 < observation.captured_ns <= now_ns:
+    if not stamped(observation, now_ns):
         return [Finding(cause=Cause.BAD_STAMP, detail=f"captured_ns = {observation.captured_ns}, and now is {now_ns}")]
     age_ns = observation.age_ns(now_ns)
     if age_ns > settings.max_age_ns:
         detail = f"{ms_from_ns(age_ns):.1f} ms old, max_age_ms is {ms_from_ns(settings.max_age_ns):g}"
         return [Finding(cause=Cause.STALE_OBSERVATION, detail=detail)]
     return [finding for spec in settings.fields if (finding := _examine_field(observation, spec, settings, now_ns))]
+
+
+def stamped(observation: Observation, now_ns: int) -> bool:
+    """Whether the time of capture can be one of this machine's monotonic clock."""
+    return isinstance(observation.captured_ns, int) and 0 < observation.captured_ns <= now_ns
 
 
 def stop_word(observation: Observation, *, settings: Settings) -> str | None:

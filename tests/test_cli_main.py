@@ -1,0 +1,104 @@
+"""The command line: one message and a documented exit code for every mistake, never a traceback."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from robot import CONFIG
+
+from edgeguard import __version__
+from edgeguard.cli.main import build_parser
+
+
+def edgeguard(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """A run of its own, as a user's."""
+    argv = [sys.executable, "-m", "edgeguard", *arguments]
+    return subprocess.run(argv, capture_output=True, text=True, check=False, cwd=cwd)
+
+
+def test_the_version_is_the_packages():
+    assert edgeguard("--version").stdout == f"edgeguard {__version__}\n"
+
+
+def test_help_teaches_where_to_begin():
+    shown = edgeguard("--help").stdout
+    for word in ("edgeguard demo", "edgeguard init", "edgeguard check", "edgeguard calibrate", "exit codes"):
+        assert word in shown
+
+
+def test_every_command_has_a_help_that_says_what_it_does():
+    commands = next(action for action in build_parser()._actions if action.choices)
+    for name, parser in commands.choices.items():
+        assert len(parser.format_help()) > 200, name
+
+
+def test_the_configuration_to_start_from_is_one_that_check_accepts(tmp_path):
+    assert edgeguard("init", "robot.toml", cwd=tmp_path).returncode == 0
+    checked = edgeguard("check", "robot.toml", cwd=tmp_path)
+    assert checked.returncode == 0, checked.stderr
+    assert "nothing is wrong" in checked.stdout
+    again = edgeguard("init", "robot.toml", cwd=tmp_path)
+    assert again.returncode == 2
+    assert "exists and is left as it is" in again.stderr
+
+
+@pytest.fixture
+def config(tmp_path) -> Path:
+    file = tmp_path / "robot.toml"
+    file.write_text(CONFIG)
+    return file
+
+
+def test_check_prints_the_budget_that_adds_up(config):
+    shown = json.loads(edgeguard("check", str(config), "--age-ms", "10", "--json").stdout)
+    budget = shown["budget"]
+    assert budget["age_ms"] == 10
+    parts = budget["age_ms"] + budget["wire_ms"] + budget["reserve_ms"] + budget["available_ms"]
+    assert parts == pytest.approx(budget["deadline_ms"], abs=0.01)
+    assert shown["answer"] == {"go": 2}
+
+
+MISTAKES = {
+    "no such file": (["check", "nowhere.toml"], 2, "nowhere.toml: cannot be read"),
+    "no such profile": (["check", "robot.toml", "--profile", "nowhere.json"], 7, "nowhere.json"),
+    "no such model": (["model", "build", "smollm3"], 2, "smollm2-135m"),
+    "no such folder": (["model", "inspect", "nowhere"], 5, "nowhere"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_one_message_and_its_exit_code(config, name):
+    arguments, code, said = MISTAKES[name]
+    done = edgeguard(*arguments, cwd=config.parent)
+    assert done.returncode == code, done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_check_says_everything_that_is_wrong_at_once(config):
+    text = config.read_text()
+    for old, new in (("tick_ms", "tik_ms"), ('"stop"] } }', '"halt"] } }'), ("{said} {front_m}", "{said} {fron_m}")):
+        assert old in text
+        text = text.replace(old, new)
+    config.write_text(text)
+    done = edgeguard("check", str(config))
+    assert done.returncode == 2
+    for said in ("timing.tik_ms: unknown key", "no number for 'halt'", "{fron_m}: no [[field]]"):
+        assert said in done.stderr
+    assert all(line.startswith("edgeguard: ") for line in done.stderr.splitlines())
+
+
+def test_a_reader_that_leaves_early_is_no_error(config):
+    with subprocess.Popen(
+        [sys.executable, "-m", "edgeguard", "check", str(config), "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert b"Traceback" not in process.stderr.read()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 BIN_NS = 50_000
 BINS = 1_000
-"""50 µs wide, up to 50 ms; whatever is later counts in the last bin and shows in ``max_ns``."""
+"""50 µs wide, up to 50 ms; whatever is later counts in the last bin, whose edge is ``max_ns``."""
 
 
 class Lateness:
@@ -26,5 +26,5 @@ class Lateness:
         for index, count in enumerate(self._counts):
             seen += count
             if count and seen >= target:
-                return min(self.max_ns, (index + 1) * BIN_NS)
+                return self.max_ns if index == BINS - 1 else min(self.max_ns, (index + 1) * BIN_NS)
         return 0

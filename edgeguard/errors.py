@@ -119,3 +119,9 @@ class GuardGoneError(EdgeguardError):
     """The guard's process has ended or does not answer; the motor controller stops by time to live."""
 
     exit_code = 14
+
+
+class FlightLogError(EdgeguardError):
+    """The file is no flight log, or holds nothing that can be replayed."""
+
+    exit_code = 15

@@ -1,0 +1,192 @@
+"""The flight log: a file that is only ever appended to, one ``write`` per record, and readable whatever happened to it.
+
+Steps are compressed in blocks: a block is one raw deflate stream that is flushed after each step, begins with a step
+that holds the core's state, and needs nothing before it. So a torn tail costs the record that was being written, and
+damage costs its block, of which no replay could have gone on anyway.
+
+The writer belongs to a recorder of normal priority. A disk that is full or gone is counted and told in ``problem``, and
+never raised; writing goes on with the next block that begins. Reading reports missing steps and damage as ``Flaw``;
+only a file that is no flight log is a ``FlightLogError``.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from edgeguard.errors import FlightLogError
+from edgeguard.runtime.flight_frame import Damage, Frame, FrameKind, FrameReader, encode_frame
+from edgeguard.runtime.flight_record import FORMAT, FlightHeader, FlightStep, decode_header, decode_step, encode_header
+
+DOCUMENT_LIMIT_BYTES = 8 << 20
+"""What one record may unpack to."""
+
+_CHUNK_BYTES = 1 << 16
+_RAW_DEFLATE = -zlib.MAX_WBITS
+_FLUSHED = b"\x00\x00\xff\xff"
+"""The end of every flushed piece of a deflate stream; left out of the file and put back (as in RFC 7692, 7.2.1)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flaw:
+    """Something that is missing or cannot be read. No replay goes on across it."""
+
+    offset: int
+    detail: str
+
+
+FlightEntry: TypeAlias = FlightHeader | FlightStep | Flaw
+
+
+class FlightEncoder:
+    """Records in, frames out. ``break_off`` after a frame that did not reach the disk."""
+
+    def __init__(self) -> None:
+        self._deflate: zlib._Compress | None = None
+
+    def step(self, document: bytes, *, begins_block: bool) -> bytes | None:
+        """The frame of one encoded step; ``None`` when it goes on with a block that has been broken off."""
+        if begins_block:
+            self._deflate = zlib.compressobj(wbits=_RAW_DEFLATE)
+        if self._deflate is None:
+            return None
+        packed = self._deflate.compress(document) + self._deflate.flush(zlib.Z_SYNC_FLUSH)
+        return encode_frame(FrameKind.BLOCK if begins_block else FrameKind.STEP, packed.removesuffix(_FLUSHED))
+
+    def break_off(self) -> None:
+        self._deflate = None
+
+
+class FlightWriter:
+    """Appends to ``file``, made if need be. ``written`` and ``lost`` count steps; ``problem`` is the last one's."""
+
+    def __init__(self, file: Path, *, header: FlightHeader) -> None:
+        self._file = file
+        self._header = header
+        self._encoder = FlightEncoder()
+        self._fd: int | None = None
+        self.written = 0
+        self.lost = 0
+        self.problem: str | None = None
+
+    def append(self, document: bytes | None, *, begins_block: bool) -> bool:
+        """Write one step (``flight_record.encode_step``); false when it is lost."""
+        frame = None if document is None else self._encoder.step(document, begins_block=begins_block)
+        if frame is not None and self._opened() and self._write(frame):
+            self.written += 1
+            return True
+        self._encoder.break_off()
+        self.lost += 1
+        return False
+
+    def sync(self) -> None:
+        """Down to the disk; this may take its time."""
+        if self._fd is not None:
+            try:
+                os.fsync(self._fd)
+            except OSError as error:
+                self._note(error)
+
+    def close(self) -> None:
+        if self._fd is not None:
+            self.sync()
+            os.close(self._fd)
+            self._fd = None
+
+    def _opened(self) -> bool:
+        if self._fd is not None:
+            return True
+        try:
+            fd = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        except OSError as error:
+            self._note(error)
+            return False
+        self._fd = fd
+        if self._write(encode_frame(FrameKind.HEADER, encode_header(self._header))):
+            return True
+        os.close(fd)
+        self._fd = None
+        return False
+
+    def _write(self, frame: bytes) -> bool:
+        """Whether all of it is in the file; the reader finds its way past a part."""
+        assert self._fd is not None
+        try:
+            if os.write(self._fd, frame) == len(frame):
+                return True
+            self.problem = f"{self._file}: no space left for a whole record"
+        except OSError as error:
+            self._note(error)
+        return False
+
+    def _note(self, error: OSError) -> None:
+        self.problem = f"{self._file}: {error.strerror}"
+
+
+class FlightReader:
+    """Bytes in, in any chunks; headers, steps and flaws out, in their order."""
+
+    def __init__(self) -> None:
+        self._frames = FrameReader()
+        self._inflate: zlib._Decompress | None = None
+        self._next_number: int | None = None
+
+    def feed(self, data: bytes) -> Iterator[FlightEntry]:
+        return self._read_all(self._frames.feed(data))
+
+    def finish(self) -> Iterator[FlightEntry]:
+        yield from self._read_all(self._frames.finish())
+
+    def _read_all(self, found: list[Frame | Damage]) -> Iterator[FlightEntry]:
+        for one in found:
+            if isinstance(one, Damage):
+                what = "the last record was never finished" if one.tail else "damaged"
+                yield self._break(one.offset, f"{one.n_bytes} bytes dropped: {what}")
+                continue
+            try:
+                yield from self._read(one)
+            except (ValueError, zlib.error) as error:
+                yield self._break(one.offset, f"a record of {len(one.payload)} bytes cannot be read: {error}")
+
+    def _read(self, frame: Frame) -> Iterator[FlightEntry]:
+        if frame.kind is FrameKind.HEADER:
+            self._inflate, self._next_number = None, None
+            yield decode_header(frame.payload)
+            return
+        if frame.kind is FrameKind.BLOCK:
+            self._inflate = zlib.decompressobj(wbits=_RAW_DEFLATE)
+        if self._inflate is None:
+            return  # what begins its block was lost; the missing numbers will tell how many
+        document = self._inflate.decompress(frame.payload + _FLUSHED, DOCUMENT_LIMIT_BYTES)
+        if self._inflate.unconsumed_tail:
+            raise ValueError(f"it unpacks to more than {DOCUMENT_LIMIT_BYTES} bytes")
+        step = decode_step(document)
+        if self._next_number is not None and step.number != self._next_number:
+            first, last = self._next_number, step.number - 1
+            yield Flaw(offset=frame.offset, detail=f"steps {first} to {last} are missing")
+        self._next_number = step.number + 1
+        yield step
+
+    def _break(self, offset: int, detail: str) -> Flaw:
+        self._inflate = None
+        return Flaw(offset=offset, detail=detail)
+
+
+def read_flight(file: Path) -> Iterator[FlightEntry]:
+    """Everything in the log, oldest first, a piece at a time; ``FlightLogError`` when it is none."""
+    reader, begun = FlightReader(), False
+    try:
+        with file.open("rb") as stream:
+            while chunk := stream.read(_CHUNK_BYTES):
+                for entry in reader.feed(chunk):
+                    begun = begun or isinstance(entry, FlightHeader)
+                    yield entry
+    except OSError as error:
+        raise FlightLogError(f"{file}: cannot be read ({error.strerror}); name a flight log") from error
+    yield from reader.finish()
+    if not begun:
+        raise FlightLogError(f"{file}: holds no header of a flight log ({FORMAT}); name a file that a guard recorded")

@@ -47,6 +47,13 @@ class TestVerdict:
         assert verdict.pulled == {0, 1}
         assert verdict.adjusted == ("linear: 1 -> 0.5 (range)", "angular: 0.8 -> 0.4 (with its group)")
 
+    def test_shares_are_of_the_distance_from_the_safe_value(self):
+        text = CLAMPED.replace("max = 0.5\n", "max = 0.5\nsafe = 0.25\n").replace(
+            "max = 1.0\n", "max = 1.0\nsafe = 0.5\n"
+        )
+        verdict = judge(text, (0.75, 1.0, 0.0))
+        assert verdict.targets == tuple(map(as_float32, (0.5, 0.75, 0.0)))
+
     def test_an_interlock_that_stops_one_axis_stops_its_group(self):
         verdict = judge(CLAMPED, (0.4, 1.0, 0.1), docked=True)
         assert verdict.targets == (0.0, 0.0, as_float32(0.1))

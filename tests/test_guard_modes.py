@@ -92,6 +92,8 @@ class TestMiss:
     def test_a_single_miss_is_a_comfortable_ramp_that_the_next_answer_ends(self, armed):
         top = armed.speeds[-1]
         missed = armed.cycle(latency_ms=199)
+        assert armed.state.counters.trips == 1
+        assert armed.state.counters.misses == 1
         assert (missed.decision.causes, missed.mode) == ((Cause.MISS,), Mode.INTERVENING)
         assert missed.decision.grade is Grade.COMFORTABLE
         assert missed.answer is None

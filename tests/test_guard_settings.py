@@ -69,6 +69,15 @@ class TestSettings:
         with pytest.raises(ConfigError, match="angular"):
             settings(PLANT.replace("min = -1.0\nmax = 1.0", "min = -1e39\nmax = 1.0"))
 
+    @pytest.mark.parametrize(("bound", "fits"), [("3.4028234663852886e38", True), ("3.4028236e38", False)])
+    def test_the_largest_float32_is_the_largest_limit(self, bound, fits):
+        text = PLANT.replace("min = -1.0\nmax = 1.0", f"min = -{bound}\nmax = {bound}")
+        if fits:
+            assert settings(text).axes[1].high == float(bound)
+        else:
+            with pytest.raises(ConfigError, match="float32"):
+                settings(text)
+
     def test_the_link_timeout_is_said_in_the_milliseconds_of_a_frame(self):
         assert settings().link_timeout_ms == 80
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from typing import Protocol
 
 from edgeguard.clock import NS_PER_MS, ms_from_ns
 from edgeguard.errors import LinkError
 from edgeguard.link.cobs_codec import WireMessage
 from edgeguard.link.codec import Codec
-from edgeguard.link.port import SerialPort
 from edgeguard.types.decision import SetPoint
 from edgeguard.types.wire import SEQUENCE_MODULUS, Command, Echo, Hello, LinkState, LinkStatus, Sent, Welcome
 
@@ -32,13 +32,31 @@ _READS_PER_POLL = 4
 """So that a talkative peer cannot hold the tick; each read is bounded too."""
 
 
+class Port(Protocol):
+    """What the link needs of a port; ``edgeguard.link.port.SerialPort`` is one, a simulation has another."""
+
+    lost: str | None
+    written: int
+    superseded: int
+
+    def fileno(self) -> int: ...
+
+    def offer(self, frame: bytes) -> bool: ...
+
+    def flush_some(self) -> bool: ...
+
+    def read(self) -> bytes: ...
+
+    def close(self) -> None: ...
+
+
 class Link:
     """One motor controller behind one port. Not thread-safe: it belongs to the guard's loop."""
 
     def __init__(
         self,
         *,
-        open_port: Callable[[], SerialPort],
+        open_port: Callable[[], Port],
         codec: Codec,
         axis_count: int,
         echo_timeout_ns: int,
@@ -50,7 +68,7 @@ class Link:
         self._axis_count = axis_count
         self._echo_timeout_ns = echo_timeout_ns
         self._draw_nonce = draw_nonce
-        self._port: SerialPort | None = None
+        self._port: Port | None = None
         self._state = LinkState.LOST
         self._problem: str | None = "not yet opened"
         self._generation = 0
@@ -130,7 +148,7 @@ class Link:
         if self._port is not None:
             self._drop_port(self._port, problem="closed")
 
-    def _serve(self, port: SerialPort, now_ns: int) -> None:
+    def _serve(self, port: Port, now_ns: int) -> None:
         for _ in range(_READS_PER_POLL):
             data = port.read()
             if not data:
@@ -179,7 +197,7 @@ class Link:
     def _forget_session(self) -> None:
         self._welcome = self._echo = self._echo_received_ns = self._unanswered_since_ns = None
 
-    def _drop_port(self, port: SerialPort, *, problem: str) -> None:
+    def _drop_port(self, port: Port, *, problem: str) -> None:
         port.close()
         self._earlier_written += port.written
         self._earlier_superseded += port.superseded

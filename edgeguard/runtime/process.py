@@ -69,6 +69,7 @@ class GuardProcess:
             clock=clock,
         )
         self._ending = False
+        self._lost = 0  # messages that the caller's full socket did not take
 
     def run(self) -> None:
         """Tick until the caller ends it."""
@@ -115,13 +116,18 @@ class GuardProcess:
 
     def _tell_caller(self) -> None:
         for record in self._driver.take_records():
-            self._caller.send({"type": "record", "record": to_plain(record)})
+            self._lost += not self._caller.send({"type": "record", "record": to_plain(record)})
         for event in self._driver.take_events():
-            self._caller.send({"type": "event", "event": to_plain(event)})
+            self._lost += not self._caller.send({"type": "event", "event": to_plain(event)})
 
     def _status(self) -> Status:
         status = status_of(self._driver, self._parts.supervisor, reserve_ns=self._reserve_ns, wire_ns=self._wire_ns)
-        return dataclasses.replace(status, scheduling=self._real_time.scheduling, memory=self._real_time.memory)
+        return dataclasses.replace(
+            status,
+            scheduling=self._real_time.scheduling,
+            memory=self._real_time.memory,
+            counters={**status.counters, "messages_lost": self._lost},
+        )
 
 
 def main(argv: list[str]) -> int:

@@ -1,1 +1,1 @@
-"""The main job on a simulated robot, told as a story: the model drives, then everything that can fail does."""
+"""The demo: a real model drives a simulated robot through three rooms, and then everything that can fail does."""

@@ -16,7 +16,7 @@ import gc
 import signal
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -191,7 +191,8 @@ def _start(arguments: argparse.Namespace, *, channel: Channel, clock: Clock) -> 
     return Worker(model=model, profile=profile, channel=channel, clock=clock)
 
 
-def main() -> None:
+def main(channel_at: Callable[[int], Channel] = Channel.from_fd) -> None:
+    """``channel_at`` opens the channel at a descriptor, in its own way if it has one (a fault that is injected)."""
     parser = argparse.ArgumentParser(prog="python -m edgeguard.engine.worker")
     parser.add_argument("fd", type=int, metavar="FD", help="the descriptor of its end of the channel")
     parser.add_argument("config", type=Path, metavar="CONFIG")
@@ -199,7 +200,7 @@ def main() -> None:
     parser.add_argument("--model", type=Path, metavar="FOLDER", required=True, help="where model.folder was found")
     arguments = parser.parse_args()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever started us
-    channel = Channel.from_fd(arguments.fd)
+    channel = channel_at(arguments.fd)
     try:
         worker = _start(arguments, channel=channel, clock=SystemClock())
     except EdgeguardError as error:

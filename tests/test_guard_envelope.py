@@ -128,6 +128,7 @@ class TestInTheGuard:
         record = rig.cycle({"speed": 2, "turn": "left", "grip": False})
         assert record.decision.causes == (Cause.OUT_OF_ENVELOPE,)
         assert "linear = 2 is out of" in record.decision.detail
+        assert rig.state.credit == 2
         assert rig.cycle().decision.source is Source.MODEL
 
     def test_what_it_did_is_in_the_record(self):

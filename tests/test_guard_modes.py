@@ -11,6 +11,7 @@ from plant import PLANT, settings
 from edgeguard.clock import NS_PER_MS
 from edgeguard.guard.causes import TABLE, Clear
 from edgeguard.guard.interface import WorkerPhase
+from edgeguard.guard.state import GuardState
 from edgeguard.types import Action, Cause, Finish, Grade, Mode, OperatorWord, Source
 from edgeguard.types.wire import LinkState, MotorFlag
 
@@ -221,6 +222,10 @@ class TestLatch:
         assert rig.effects.latch is None
         rig.step(operator=(OperatorWord.REARM,))
         assert rig.mode is Mode.INHIBITED
+
+    def test_a_guard_is_not_latched_unless_it_is_told_so(self):
+        assert GuardState.initial(now_ns=1).mode is Mode.INHIBITED
+        assert GuardState.initial(now_ns=1, latched=True).mode is Mode.LATCHED
 
     def test_an_unusable_state_directory_latches_and_refuses(self, armed):
         armed.conditions = ((Cause.LATCH_FILE, "cannot be written"),)
@@ -460,7 +465,7 @@ class TestIdle:
         moves = [(at, one) for at, one in rig.sent if one.action is Action.MOVE and at > moved]
         for at, one in moves:
             assert at + one.life_ms * MS + rig.settings.wire_ns <= captured_ns + rig.settings.life_ns
-        assert rig.named("life ended")
+        assert rig.named("life ended") == ["no successor came in time"]
         assert rig.mode is Mode.ARMED
         assert rig.sent[-1][1].action is Action.STOP
 

@@ -104,6 +104,7 @@ class TestFollow:
             (0.25, -1.0, -0.05),  # across it: half of the time down, the rest up
             (-0.25, 1.0, 0.05),
             (0.25, 0.2, 0.2),
+            (0.5, 0.3, 0.3),
             (0.5, -1.0, 0.0),
         ],
     )

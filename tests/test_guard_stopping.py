@@ -27,8 +27,8 @@ def test_the_top_speed_is_counted_from_the_safe_value():
     text = PLANT.replace("max = 0.5\nrate_up = 1.0", "max = 0.5\nsafe = 0.1\nrate_up = 1.0")
     comfortable, *_ = stopping_distances(plant(text), wire_ns=WIRE_NS)
     assert comfortable.distance == pytest.approx(0.4 * 0.448 + 0.4 * (0.4 / 1 + 1 / 10) / 2)
-    backward = PLANT.replace("min = -0.2\nmax = 0.5", "min = -0.8\nmax = 0.5")
-    assert stopping_distances(plant(backward), wire_ns=WIRE_NS)[0].distance > 0.8 * 0.448
+    backward = plant(text.replace("min = -0.2", "min = -0.8"))
+    assert stopping_distances(backward, wire_ns=WIRE_NS)[2].distance == pytest.approx(0.9 * 0.088 + 0.9**2 / 2)
 
 
 def test_a_clearance_that_is_too_small_is_refused_at_load_with_the_way_out():

@@ -42,7 +42,7 @@ def follow(value: float, target: float, *, safe: float | None, up: float, down: 
     if safe is None:
         return min(target, value + up * dt_s) if target > value else max(target, value - down * dt_s)
     now, goal = value - safe, target - safe
-    if now < 0 or (now == 0 and goal < 0):
+    if now < 0:
         return safe - _outward(-now, -goal, up=up, down=down, dt_s=dt_s)
     return safe + _outward(now, goal, up=up, down=down, dt_s=dt_s)
 

@@ -39,9 +39,9 @@ def run(arguments: argparse.Namespace) -> int:
     from edgeguard.demo.story import Story
     from edgeguard.demo.timeline import WIDTH
 
-    console = Console(stderr=arguments.json, highlight=False, soft_wrap=False)
+    console = Console(stderr=arguments.json, highlight=False)
     if not console.is_terminal:
-        console = Console(stderr=arguments.json, highlight=False, width=WIDTH)
+        console.width = WIDTH
     story = Story(console=console, bars=progress_bars, clock=SystemClock())
     summary = story.tell(cycles=arguments.cycles, faults=not arguments.no_faults)
     if arguments.json:

@@ -17,9 +17,9 @@ from edgeguard.link.simulator import Motion
 STANDING_M_S = 0.005
 
 _OWN_STOPS = {
-    StopCause.LINK_TIMEOUT: "the motor controller (no frame for the link time-out)",
-    StopCause.LIFE: "the motor controller (the command's life was over)",
-    StopCause.SESSION: "the motor controller (a new session)",
+    StopCause.LINK_TIMEOUT: "the motor controller's link time-out",
+    StopCause.LIFE: "the motor controller, because the command's life was over",
+    StopCause.SESSION: "the motor controller, because of a new session",
 }
 
 

@@ -13,6 +13,7 @@ from edgeguard.demo.aftermath import STANDING_M_S, aftermath
 from edgeguard.demo.faults import Fault, Scene
 from edgeguard.demo.robot import Cycle, Robot
 from edgeguard.demo.summary import Outcome
+from edgeguard.demo.timeline import decisive
 from edgeguard.errors import WorkerError
 from edgeguard.runtime.status import Status
 from edgeguard.types import Mode, Source
@@ -59,9 +60,9 @@ class Drive:
         give_up_ns = self._clock.now_ns() + DRIVING_LIMIT_NS
         while self._clock.now_ns() < give_up_ns:
             cycles.append(self._cycle())
-            speed, _ = self._robot.speed
-            by_model = cycles[-1].record.decision.source is Source.MODEL
-            if by_model and speed >= DRIVING_M_S and self._robot.world.ranges()["front_m"] >= ROOM_AHEAD_M:
+            decision, (speed, _) = cycles[-1].record.decision, self._robot.speed
+            drives = decision.source is Source.MODEL and min(decision.set_point.axes["linear"], speed) >= DRIVING_M_S
+            if drives and self._robot.world.ranges()["front_m"] >= ROOM_AHEAD_M:
                 break
         return cycles
 
@@ -125,6 +126,6 @@ class Drive:
 
 
 def _causes(cycles: Iterable[Cycle]) -> Iterable[str]:
-    """The first cause of each safe decision, in the order in which they first appeared."""
-    first = (cycle.record.decision.causes[:1] for cycle in cycles if cycle.record.decision.source is Source.SAFE)
-    return dict.fromkeys(causes[0].value for causes in first if causes)
+    """What was decisive in the safe decisions, in the order in which it first was."""
+    causes = (decisive(cycle.record.decision) for cycle in cycles if cycle.record.decision.source is Source.SAFE)
+    return dict.fromkeys(cause.value for cause in causes if cause is not None)

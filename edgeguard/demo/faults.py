@@ -75,7 +75,9 @@ def _signal_worker(number: signal.Signals) -> Callable[[Scene], None]:
 def _starve(scene: Scene) -> None:
     for core in os.sched_getaffinity(0):
         for _ in range(HOGS_PER_CORE):
-            hog = subprocess.Popen([sys.executable, "-c", _HOG, str(core)], stdin=subprocess.DEVNULL)
+            command = [sys.executable, "-c", _HOG, str(core)]
+            # A session each: the kernel shares a core between sessions before it does between processes (autogroup).
+            hog = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
             scene.hogs.append(hog)
             scene.undo.callback(hog.wait)
             scene.undo.callback(hog.kill)

@@ -111,7 +111,7 @@ class Story:
             self._prefix_tokens = status.prefix_tokens
             after_s = (self._clock.now_ns() - began_ns) / NS_PER_S
             self._print(announcements.armed(status, deadline_ns=config.timing.deadline_ns, after_s=after_s))
-            self._print(["", timeline.header()])
+            self._print(["", timeline.header(narrow=self._narrow)])
             self._quiet += drive.quiet(cycles)
             for fault in FAULTS if faults else ():
                 self._troubled += drive.until_driving()
@@ -123,17 +123,22 @@ class Story:
         return robot
 
     def _show(self, cycle: Cycle) -> None:
-        self._console.print(timeline.line(cycle, heard_before=self._heard))
+        line = timeline.line(cycle, heard_before=self._heard, narrow=self._narrow)
+        self._console.print(line, no_wrap=True, overflow="ellipsis")
         self._heard = cycle.utterance.text
 
     def _print(self, lines: Iterable[RenderableType]) -> None:
         for line in lines:
-            self._console.print(line, highlight=False)
+            self._console.print(line)
+
+    @property
+    def _narrow(self) -> bool:
+        return self._console.width < timeline.NARROW_BELOW
 
     def _keep(self, folder: Path, summary: Summary) -> None:
         """The records as they came, a JSON object a line, and the summary beside them."""
         records = [to_plain(cycle.record) for cycle in (*self._quiet, *self._troubled)]
-        (folder / "cycles.jsonl").write_text("".join(f"{json.dumps(record)}\n" for record in records))
+        (folder / "cycles.jsonl").write_text("".join(f"{json.dumps(record, default=float)}\n" for record in records))
         (folder / "summary.json").write_text(json.dumps(summary.document(), indent=2) + "\n")
 
 

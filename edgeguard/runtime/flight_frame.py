@@ -22,8 +22,8 @@ FRAME_LIMIT_BYTES = 1 << 20
 
 class FrameKind(IntEnum):
     HEADER = 1  # a start of the guard; not compressed, so that people find the configuration in it
-    BLOCK = 2  # a step that begins a block: it holds the core's state and needs nothing before it
-    STEP = 3  # a step that goes on with its block
+    BLOCK = 2  # steps that begin a block: the first holds the core's state, and nothing before it is needed
+    STEP = 3  # steps that go on with their block
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,8 @@
 """The flight log: a file that is only ever appended to, one ``write`` per record, and readable whatever happened to it.
 
-Steps are compressed in blocks: a block is one raw deflate stream that is flushed after each step, begins with a step
+Steps are compressed in blocks: a block is one raw deflate stream that is flushed after each record, begins with a step
 that holds the core's state, and needs nothing before it. So a torn tail costs the record that was being written, and
-damage costs its block, of which no replay could have gone on anyway.
+damage costs its block, of which no replay could have gone on anyway. A record holds one step, or several as lines.
 
 The writer belongs to a recorder of normal priority. A disk that is full or gone is counted and told in ``problem``, and
 never raised; writing goes on with the next block that begins. Reading reports missing steps and damage as ``Flaw``;
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -22,7 +22,7 @@ from edgeguard.errors import FlightLogError
 from edgeguard.runtime.flight_frame import Damage, Frame, FrameKind, FrameReader, encode_frame
 from edgeguard.runtime.flight_record import FORMAT, FlightHeader, FlightStep, decode_header, decode_step, encode_header
 
-DOCUMENT_LIMIT_BYTES = 8 << 20
+RECORD_LIMIT_BYTES = 8 << 20
 """What one record may unpack to."""
 
 _CHUNK_BYTES = 1 << 16
@@ -43,18 +43,19 @@ FlightEntry: TypeAlias = FlightHeader | FlightStep | Flaw
 
 
 class FlightEncoder:
-    """Records in, frames out. ``break_off`` after a frame that did not reach the disk."""
+    """Steps in, frames out. ``break_off`` after a frame that did not reach the disk."""
 
     def __init__(self) -> None:
         self._deflate: zlib._Compress | None = None
 
-    def step(self, document: bytes, *, begins_block: bool) -> bytes | None:
-        """The frame of one encoded step; ``None`` when it goes on with a block that has been broken off."""
+    def steps(self, documents: Sequence[bytes], *, begins_block: bool) -> bytes | None:
+        """The frame of these encoded steps; ``None`` when they go on with a block that has been broken off."""
         if begins_block:
-            self._deflate = zlib.compressobj(wbits=_RAW_DEFLATE)
+            self._deflate = zlib.compressobj(level=zlib.Z_BEST_COMPRESSION, wbits=_RAW_DEFLATE)
         if self._deflate is None:
             return None
-        packed = self._deflate.compress(document) + self._deflate.flush(zlib.Z_SYNC_FLUSH)
+        lines = b"\n".join((*documents, b""))
+        packed = self._deflate.compress(lines) + self._deflate.flush(zlib.Z_SYNC_FLUSH)
         return encode_frame(FrameKind.BLOCK if begins_block else FrameKind.STEP, packed.removesuffix(_FLUSHED))
 
     def break_off(self) -> None:
@@ -73,14 +74,18 @@ class FlightWriter:
         self.lost = 0
         self.problem: str | None = None
 
-    def append(self, document: bytes | None, *, begins_block: bool) -> bool:
-        """Write one step (``flight_record.encode_step``); false when it is lost."""
-        frame = None if document is None else self._encoder.step(document, begins_block=begins_block)
+    def append(self, *documents: bytes | None, begins_block: bool) -> bool:
+        """Write one step (``flight_record.encode_step``), or several in a row as one record; false when they are lost.
+
+        ``begins_block``: the first of them holds the state before it.
+        """
+        whole = [document for document in documents if document is not None]
+        frame = self._encoder.steps(whole, begins_block=begins_block) if len(whole) == len(documents) else None
         if frame is not None and self._opened() and self._write(frame):
-            self.written += 1
+            self.written += len(documents)
             return True
         self._encoder.break_off()
-        self.lost += 1
+        self.lost += len(documents)
         return False
 
     def sync(self) -> None:
@@ -161,15 +166,16 @@ class FlightReader:
             self._inflate = zlib.decompressobj(wbits=_RAW_DEFLATE)
         if self._inflate is None:
             return  # what begins its block was lost; the missing numbers will tell how many
-        document = self._inflate.decompress(frame.payload + _FLUSHED, DOCUMENT_LIMIT_BYTES)
+        lines = self._inflate.decompress(frame.payload + _FLUSHED, RECORD_LIMIT_BYTES)
         if self._inflate.unconsumed_tail:
-            raise ValueError(f"it unpacks to more than {DOCUMENT_LIMIT_BYTES} bytes")
-        step = decode_step(document)
-        if self._next_number is not None and step.number != self._next_number:
-            first, last = self._next_number, step.number - 1
-            yield Flaw(offset=frame.offset, detail=f"steps {first} to {last} are missing")
-        self._next_number = step.number + 1
-        yield step
+            raise ValueError(f"it unpacks to more than {RECORD_LIMIT_BYTES} bytes")
+        for document in lines.splitlines():
+            step = decode_step(document)
+            if self._next_number is not None and step.number != self._next_number:
+                first, last = self._next_number, step.number - 1
+                yield Flaw(offset=frame.offset, detail=f"steps {first} to {last} are missing")
+            self._next_number = step.number + 1
+            yield step
 
     def _break(self, offset: int, detail: str) -> Flaw:
         self._inflate = None

@@ -21,7 +21,10 @@ from edgeguard.runtime.flight_record import FlightHeader, FlightStep, text_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """One step that came out otherwise. ``place`` is the first part that differs, with what it was and what it is."""
+    """One step that came out otherwise. ``place`` is the first part that differs, with what it was and what it is.
+
+    ``at_ns`` counts from the first step that could be replayed since the guard's start.
+    """
 
     number: int
     at_ns: int
@@ -32,7 +35,10 @@ class Difference:
 
 @dataclass(slots=True, kw_only=True)
 class Tally:
-    """What a log held. ``skipped`` steps have no state to start from: they follow a flaw."""
+    """What a log held. ``skipped`` steps have no state to start from: they follow a flaw.
+
+    ``origin_ns`` is the monotonic time from which the present start's are counted.
+    """
 
     starts: int = 0
     steps: int = 0
@@ -40,6 +46,22 @@ class Tally:
     skipped: int = 0
     duration_ns: int = 0
     flaws: list[Flaw] = field(default_factory=list)
+    origin_ns: int | None = None
+
+    def begin(self) -> None:
+        """The guard was started."""
+        self.starts += 1
+        self.origin_ns = None
+
+    def count(self, entry: FlightStep, *, after_ns: int) -> None:
+        """One more step was replayed; ``after_ns`` is the time of the one before it."""
+        self.steps += 1
+        self.decisions += entry.effects.record is not None
+        self.duration_ns += max(0, entry.now_ns - after_ns)
+        self.origin_ns = entry.now_ns if self.origin_ns is None else self.origin_ns
+
+    def since_start_ns(self, at_ns: int) -> int:
+        return at_ns - (self.origin_ns or at_ns)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,6 +75,16 @@ class Replay:
     def identical(self) -> bool:
         return not self.differences
 
+    def note(self, entry: FlightStep, what: str, then: object, now: object) -> None:
+        """Compare what was with what is."""
+        if then == now or text_of(then) == text_of(now):
+            return
+        place, was, is_now = next(_differences(what, to_plain(then), to_plain(now)))
+        at_ns = self.tally.since_start_ns(entry.now_ns)
+        self.differences.append(
+            Difference(number=entry.number, at_ns=at_ns, place=place, then=text_of(was), now=text_of(is_now))
+        )
+
 
 def replay(entries: Iterable[FlightEntry]) -> Replay:
     """Every step again, with the settings it was recorded under; ``ConfigError`` when they can no longer be read."""
@@ -62,7 +94,7 @@ def replay(entries: Iterable[FlightEntry]) -> Replay:
     for entry in entries:
         if isinstance(entry, FlightHeader):
             settings, state = entry.settings(), None
-            outcome.tally.starts += 1
+            outcome.tally.begin()
         elif isinstance(entry, Flaw):
             state = None
             outcome.tally.flaws.append(entry)
@@ -71,19 +103,12 @@ def replay(entries: Iterable[FlightEntry]) -> Replay:
             if before is None:
                 outcome.tally.skipped += 1
                 continue
+            outcome.tally.count(entry, after_ns=before.now_ns)
             if state is not None and entry.before is not None:
-                outcome.differences += _compare(entry, "state", entry.before, state)
+                outcome.note(entry, "state", entry.before, state)
             state, effects = step(settings, before, entry.now_ns, entry.inputs)
-            outcome.differences += _compare(entry, "effects", _decided(entry.effects), effects)
-            count(outcome.tally, entry, passed_ns=entry.now_ns - before.now_ns)
+            outcome.note(entry, "effects", _decided(entry.effects), effects)
     return outcome
-
-
-def count(tally: Tally, entry: FlightStep, *, passed_ns: int) -> None:
-    """One more step was replayed, ``passed_ns`` after the one before it."""
-    tally.steps += 1
-    tally.decisions += entry.effects.record is not None
-    tally.duration_ns += max(0, passed_ns)
 
 
 def _decided(effects: Effects) -> Effects:
@@ -91,13 +116,6 @@ def _decided(effects: Effects) -> Effects:
     if effects.record is None:
         return effects
     return replace(effects, record=replace(effects.record, on_wire_ns=None))
-
-
-def _compare(entry: FlightStep, what: str, then: object, now: object) -> list[Difference]:
-    if then == now or text_of(then) == text_of(now):
-        return []
-    place, was, is_now = next(_differences(what, to_plain(then), to_plain(now)))
-    return [Difference(number=entry.number, at_ns=entry.now_ns, place=place, then=text_of(was), now=text_of(is_now))]
 
 
 def _differences(place: str, then: Any, now: Any) -> Iterator[tuple[str, Any, Any]]:

@@ -19,7 +19,7 @@ from edgeguard.guard.settings import Settings
 from edgeguard.guard.state import GuardState
 from edgeguard.runtime.flight_log import Flaw, FlightEntry
 from edgeguard.runtime.flight_record import FlightStep
-from edgeguard.runtime.replay import Tally, count
+from edgeguard.runtime.replay import Tally
 from edgeguard.types import Answer, Cause, CycleRecord, Request
 
 _SLACK_NS = NS_PER_MS
@@ -69,7 +69,7 @@ def second_opinion(entries: Iterable[FlightEntry], config: Config) -> SecondOpin
             if other is None:
                 opinion.tally.skipped += 1
                 continue
-            count(opinion.tally, entry, passed_ns=entry.now_ns - other.last_ns)
+            opinion.tally.count(entry, after_ns=other.last_ns)
             pairs.take(entry.effects.record, other.step(entry), other=other, now_ns=entry.now_ns)
             continue
         other = None
@@ -77,7 +77,7 @@ def second_opinion(entries: Iterable[FlightEntry], config: Config) -> SecondOpin
         if isinstance(entry, Flaw):
             opinion.tally.flaws.append(entry)
         else:
-            opinion.tally.starts += 1
+            opinion.tally.begin()
             settings, recorded = entry.settings(config), entry.settings()
             _check_axes(recorded, settings, config)
             pairs.patience_ns = _PATIENCE_NS + max(recorded.deadline_ns, settings.deadline_ns)
@@ -185,7 +185,12 @@ class _Pairs:
         missed = now is not None and now.answer is None and Cause.MISS in now.decision.causes
         unanswered = missed and at.observation is not None and not other.was_asked(at.observation.captured_ns)
         self._opinion.divergences.append(
-            Divergence(at_ns=at.decision.decided_ns, then=then, now=now, unanswered=unanswered)
+            Divergence(
+                at_ns=self._opinion.tally.since_start_ns(at.decision.decided_ns),
+                then=then,
+                now=now,
+                unanswered=unanswered,
+            )
         )
 
 

@@ -1,0 +1,201 @@
+"""``edgeguard replay``: run a flight log through the core again, or through the core of another configuration."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from edgeguard.clock import NS_PER_S
+from edgeguard.errors import FlightLogError
+from edgeguard.plain import to_plain
+from edgeguard.runtime.assembly import assemble
+from edgeguard.runtime.flight_log import read_flight
+from edgeguard.runtime.replay import Replay, Tally, replay
+from edgeguard.runtime.second_opinion import Divergence, SecondOpinion, second_opinion
+from edgeguard.types import CycleRecord, Source
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_DESCRIPTION = """\
+Run the recorded inputs of LOG through the guard's core again, with the configuration that the log holds. Every decision
+must come out as it was recorded; what does not is a defect of edgeguard, or of the log.
+
+With --config OTHER: what another configuration of the same robot would have decided on the same inputs, as a table of
+the decisions that differ. The recorded world does not react to them, and the model does not answer what it was not
+asked.
+
+exit codes: 0 everything is the same; 1 something differs; 2 OTHER cannot be used; 15 LOG cannot be used.
+"""
+
+SHOWN = 40
+"""Rows of a table; --json has them all."""
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``replay``; it sets ``func(args) -> int``."""
+    parser = commands.add_parser(
+        "replay",
+        help="run a flight log through the core again, or through another configuration's",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("log", type=Path, metavar="LOG", help="a flight log")
+    parser.add_argument("--config", type=Path, metavar="OTHER", help="decide with this configuration instead")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(func=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    entries = read_flight(arguments.log)
+    if arguments.config is None:
+        outcome = replay(entries)
+        _check(outcome.tally, arguments.log)
+        print(json.dumps(_replay_summary(outcome), indent=2)) if arguments.json else _show_replay(outcome)
+        return 0 if outcome.identical else 1
+    opinion = second_opinion(entries, assemble(arguments.config).config)
+    _check(opinion.tally, arguments.log)
+    if arguments.json:
+        print(json.dumps(_opinion_summary(opinion), indent=2))
+    else:
+        _show_opinion(opinion, arguments.config)
+    return 1 if opinion.divergences else 0
+
+
+def _check(tally: Tally, log: Path) -> None:
+    if not tally.steps:
+        flaws = "".join(f"; {flaw.detail} at byte {flaw.offset}" for flaw in tally.flaws)
+        raise FlightLogError(f"{log}: holds no step that can be replayed{flaws}")
+
+
+def words_of(record: CycleRecord | None, other: CycleRecord | None) -> str:
+    """A decision in a few words, with what tells it from ``other``."""
+    if record is None:
+        return "no decision"
+    decision = record.decision
+    words = [decision.source.value]
+    if decision.source is Source.SAFE:
+        words = ["safe: " + (", ".join(cause.value for cause in decision.causes) or "a shadow")]
+    if other is not None:
+        parts = [("mode", decision.mode.value, other.decision.mode.value)]
+        parts += [("grade", decision.grade.name.lower(), other.decision.grade.name.lower())]
+        parts += [("rule", str(decision.rule), str(other.decision.rule))]
+        parts += [("action", decision.set_point.action.value, other.decision.set_point.action.value)]
+        if (decision.source, set(decision.causes)) == (other.decision.source, set(other.decision.causes)):
+            words += [f"{name} {mine}" for name, mine, theirs in parts if mine != theirs]
+    return ", ".join(words)
+
+
+def _tally_summary(tally: Tally) -> dict[str, Any]:
+    return {
+        "starts": tally.starts,
+        "steps": tally.steps,
+        "decisions": tally.decisions,
+        "skipped": tally.skipped,
+        "duration_s": tally.duration_ns / NS_PER_S,
+        "flaws": to_plain(tally.flaws),
+    }
+
+
+def _replay_summary(outcome: Replay) -> dict[str, Any]:
+    differences = [
+        {"step": one.number, "at_s": one.at_ns / NS_PER_S, "place": one.place, "then": one.then, "now": one.now}
+        for one in outcome.differences
+    ]
+    return {**_tally_summary(outcome.tally), "identical": outcome.identical, "differences": differences}
+
+
+def _opinion_summary(opinion: SecondOpinion) -> dict[str, Any]:
+    divergences = [
+        {
+            "at_s": one.at_ns / NS_PER_S,
+            "then": words_of(one.then, one.now),
+            "now": words_of(one.now, one.then),
+            "unanswered": one.unanswered,
+        }
+        for one in opinion.divergences
+    ]
+    return {
+        **_tally_summary(opinion.tally),
+        "agreed": opinion.agreed,
+        "moved": opinion.moved,
+        "divergences": divergences,
+    }
+
+
+def _show_replay(outcome: Replay) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    _show_tally(console, outcome.tally)
+    if outcome.identical:
+        console.print("[green]identical[/]  every step came out as it was recorded")
+        return
+    table = Table(title="what differs", title_justify="left", box=None)
+    table.add_column("step", justify="right")
+    table.add_column("after", justify="right")
+    for name in ("place", "then", "now"):
+        table.add_column(name, overflow="ellipsis", max_width=44)
+    for one in outcome.differences[:SHOWN]:
+        table.add_row(str(one.number), _seconds(one.at_ns), *map(Text, (one.place, one.then, one.now)))
+    console.print(table)
+    console.print(f"[red]not identical[/]  {len(outcome.differences)} differences{_more(len(outcome.differences))}")
+
+
+def _show_opinion(opinion: SecondOpinion, config: Path) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    _show_tally(console, opinion.tally)
+    moved = f", {opinion.moved} of them on the way to another set-point" if opinion.moved else ""
+    console.print(f"decided alike: {opinion.agreed}{moved}")
+    if not opinion.divergences:
+        console.print("[green]identical[/]  the other configuration would have decided nothing otherwise")
+        return
+    table = Table(title=f"decided otherwise with {config}", title_justify="left", box=None)
+    table.add_column("after", justify="right")
+    table.add_column("times", justify="right")
+    table.add_column("then")
+    table.add_column("with the other")
+    rows = [_row(list(group)) for _, group in groupby(opinion.divergences, key=_row_key)]
+    for row in rows[:SHOWN]:
+        table.add_row(*row)
+    console.print(table)
+    console.print(f"[yellow]different[/]  {len(opinion.divergences)} decisions{_more(len(rows))}")
+
+
+def _row_key(one: Divergence) -> tuple[str, str, bool]:
+    return words_of(one.then, one.now), words_of(one.now, one.then), one.unanswered
+
+
+def _row(group: list[Divergence]) -> tuple[str, str, str, str]:
+    """Decisions in a row that differ in the same way are one row."""
+    then, now, unanswered = _row_key(group[0])
+    first, last = _seconds(group[0].at_ns), _seconds(group[-1].at_ns)
+    after = first if len(group) == 1 else f"{first} to {last}"
+    return after, str(len(group)), then, now + (" (asked what the recording cannot answer)" if unanswered else "")
+
+
+def _show_tally(console: Console, tally: Tally) -> None:
+    starts = "" if tally.starts == 1 else f" of {tally.starts} starts"
+    console.print(
+        f"{tally.steps:,} steps and {tally.decisions:,} decisions in {tally.duration_ns / NS_PER_S:,.1f} s{starts}"
+    )
+    for flaw in tally.flaws:
+        console.print(f"at byte {flaw.offset}: {flaw.detail}", style="yellow", markup=False)
+    if tally.skipped:
+        console.print(f"{tally.skipped} steps could not be replayed: they follow a flaw", style="yellow")
+
+
+def _seconds(time_ns: int) -> str:
+    return f"{time_ns / NS_PER_S:.3f} s"
+
+
+def _more(count: int) -> str:
+    return f"; {count - SHOWN} rows more with --json" if count > SHOWN else ""

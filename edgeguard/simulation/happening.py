@@ -1,0 +1,235 @@
+"""What a script can do to the world, as one table: how each key is read, what it does, and how it is called.
+
+A new kind of event is one row here. A happening is everything that the script does at one time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import cycle
+from typing import TYPE_CHECKING, Any
+
+from edgeguard.clock import ms_from_ns, ns_from_ms
+from edgeguard.config import Config
+from edgeguard.config.reader import Table
+from edgeguard.simulation.source import STAMPS
+from edgeguard.types import Cause, Finish, OperatorWord
+
+if TYPE_CHECKING:
+    from edgeguard.simulation.world import World
+
+LONGEST_MS = 3_600_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """One key of an event. ``read`` notes what is wrong with it; ``do`` gets what was read."""
+
+    read: Callable[[Table, str, Config], Any]
+    do: Callable[[World, Any], None]
+    call: Callable[[Any], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Happening:
+    """``label`` is for people."""
+
+    at_ns: int
+    label: str
+    deeds: tuple[tuple[str, Any], ...]
+
+    def happen(self, world: World) -> None:
+        for key, value in self.deeds:
+            KINDS[key].do(world, value)
+
+
+def read_happening(table: Table, config: Config, *, at_ns: int | None = None) -> Happening:
+    """One ``[[event]]``, or with ``at_ns`` the state of the world at the start."""
+    when_ns = table.milliseconds("at_ms", low=0, high=LONGEST_MS) if at_ns is None else at_ns
+    note = table.text("note", default="")
+    deeds = []
+    for key, kind in KINDS.items():
+        if key in table:
+            deeds.append((key, kind.read(table, key, config)))
+        else:
+            table.raw(key, default=None, kind=object)
+    if not deeds and at_ns is None:
+        table.refuse("at_ms", f"nothing happens; an event has one or more of: {', '.join(KINDS)}")
+    table.close()
+    return Happening(at_ns=when_ns, label=note or ", ".join(_labels(deeds)), deeds=tuple(deeds))
+
+
+def _labels(deeds: list[tuple[str, Any]]) -> Iterator[str]:
+    for key, value in deeds:
+        yield KINDS[key].call(value)
+
+
+def _read_fields(table: Table, key: str, config: Config) -> dict[str, Any]:
+    """Field names with their readings; numbers as floats, as a driver gives them."""
+    fields = table.raw(key)
+    _check_names(table, key, fields, known=[spec.name for spec in config.fields], what="[[field]]")
+    return {name: float(value) if isinstance(value, Decimal) else value for name, value in fields.items()}
+
+
+def _read_missing(table: Table, key: str, config: Config) -> tuple[str, ...]:
+    names = table.texts(key)
+    _check_names(table, key, names, known=[spec.name for spec in config.fields], what="[[field]]")
+    return names
+
+
+def _read_causes(table: Table, key: str, _config: Config) -> dict[Cause, str]:
+    texts = table.table(key)
+    conditions = {name: texts.text(name) for name in texts.names()}
+    _check_names(table, key, conditions, known=[cause.value for cause in Cause], what="cause")
+    return {cause: conditions[cause.value] for cause in Cause if cause.value in conditions}
+
+
+def _read_cleared(table: Table, key: str, _config: Config) -> tuple[Cause, ...]:
+    names = table.texts(key)
+    _check_names(table, key, names, known=[cause.value for cause in Cause], what="cause")
+    return tuple(cause for cause in Cause if cause.value in names)
+
+
+def _read_latencies(table: Table, key: str, _config: Config) -> tuple[int, ...]:
+    """One latency for all requests, or several that are taken in turn."""
+    value = table.raw(key, kind=object, name="milliseconds, or a list of them")
+    given = value if isinstance(value, list) else [value]
+    if not given or not all(isinstance(one, (int, Decimal)) and 0 <= one <= LONGEST_MS for one in given):
+        table.refuse(key, f"{value} is neither milliseconds nor a list of them (0 to {LONGEST_MS})")
+        return (0,)
+    return tuple(ns_from_ms(float(one)) for one in given)
+
+
+def _check_names(table: Table, key: str, names: Any, *, known: list[str], what: str) -> None:
+    for name in names:
+        if name not in known:
+            table.refuse(key, f"no {what} is named {name!r}; known: {', '.join(known)}")
+
+
+def _milliseconds(table: Table, key: str, _config: Config) -> int:
+    return table.milliseconds(key, low=0, high=LONGEST_MS)
+
+
+def _one_of(actions: Mapping[str, Callable[[World], None]], subject: str) -> Kind:
+    """A key whose value is the name of something that happens."""
+    return Kind(
+        read=lambda table, key, _config: table.text(key, among=tuple(actions)),
+        do=lambda world, name: actions[name](world),
+        call=lambda name: f"{subject} {name}".strip(),
+    )
+
+
+def _set_latencies(world: World, latencies_ns: tuple[int, ...]) -> None:
+    world.worker.latencies_ns = cycle(latencies_ns)
+
+
+def _say_fields(fields: Mapping[str, Any]) -> str:
+    return ", ".join(
+        f"{name} = {str(value).lower() if isinstance(value, bool) else value}" for name, value in fields.items()
+    )
+
+
+def _say_latencies(latencies_ns: tuple[int, ...]) -> str:
+    return "answers in " + ", ".join(f"{ms_from_ns(one):g}" for one in latencies_ns) + " ms"
+
+
+def _end_conditions(world: World, causes: tuple[Cause, ...]) -> None:
+    for cause in causes:
+        world.conditions.pop(cause, None)
+
+
+def _assign(part: str, attribute: str) -> Callable[[World, Any], None]:
+    """Scripts set the public attributes of the world's parts."""
+    return lambda world, value: setattr(getattr(world, part), attribute, value)
+
+
+def _set(part: str, attribute: str, value: Any) -> Callable[[World], None]:
+    return lambda world: setattr(getattr(world, part), attribute, value)
+
+
+KINDS: Mapping[str, Kind] = {
+    # The observations.
+    "fields": Kind(read=_read_fields, do=lambda world, fields: world.source.set(fields), call=_say_fields),
+    "missing": Kind(
+        read=_read_missing,
+        do=lambda world, names: world.source.set(dict.fromkeys(names)),
+        call=lambda names: f"no {', '.join(names)}",
+    ),
+    "observations": _one_of(
+        {"on": _set("source", "running", True), "off": _set("source", "running", False)}, "observations"
+    ),
+    "age_ms": Kind(
+        read=_milliseconds,
+        do=_assign("source", "age_ns"),
+        call=lambda age_ns: f"observations {ms_from_ns(age_ns):g} ms old",
+    ),
+    "stamp": _one_of({name: _set("source", "stamp", name) for name in STAMPS}, "stamp"),
+    # The worker.
+    "answer": Kind(
+        read=lambda table, key, _config: table.raw(key),
+        do=_assign("worker", "values"),
+        call=lambda values: f"answer {_say_fields(values)}",
+    ),
+    "latency_ms": Kind(read=_read_latencies, do=_set_latencies, call=_say_latencies),
+    "finish": _one_of({one.value: _set("worker", "finish", one) for one in Finish}, "answers:"),
+    "bound_ms": Kind(
+        read=_milliseconds,
+        do=_assign("worker", "bound_ns"),
+        call=lambda bound_ns: f"bound {ms_from_ns(bound_ns):g} ms",
+    ),
+    "worker": _one_of(
+        {
+            "dies": lambda world: world.worker.die(),
+            "hangs": lambda world: world.worker.hang(),
+            "breaks": _set("worker", "broken", True),
+            "is mended": _set("worker", "broken", False),
+        },
+        "worker",
+    ),
+    # The wire and what is behind it.
+    "link": _one_of(
+        {"is cut": lambda world: world.wire.cut(), "is restored": lambda world: world.wire.restore()}, "link"
+    ),
+    "controller": _one_of(
+        {
+            "freezes": lambda world: world.wire.freeze(frozen=True),
+            "thaws": lambda world: world.wire.freeze(frozen=False),
+            "fails": lambda world: world.wire.raise_fault(),
+            "is stopped": lambda world: world.wire.press_estop(),
+            "is cleared": lambda world: world.wire.controller.clear(),
+        },
+        "motor controller",
+    ),
+    # The operator, and the machine.
+    "operator": _one_of(
+        {word.value: (lambda world, word=word: world.say(word)) for word in OperatorWord},  # type: ignore[misc]
+        "operator:",
+    ),
+    "holds": Kind(
+        read=_read_causes,
+        do=lambda world, conditions: world.conditions.update(conditions),
+        call=lambda conditions: ", ".join(cause.value for cause in conditions),
+    ),
+    "ends": Kind(
+        read=_read_cleared,
+        do=_end_conditions,
+        call=lambda causes: "no more " + ", ".join(cause.value for cause in causes),
+    ),
+    "starve_ms": Kind(
+        read=_milliseconds,
+        do=lambda world, for_ns: world.starve(for_ns),
+        call=lambda for_ns: f"guard starved for {ms_from_ns(for_ns):g} ms",
+    ),
+    "suspend_ms": Kind(
+        read=_milliseconds,
+        do=lambda world, for_ns: world.suspend(for_ns),
+        call=lambda for_ns: f"suspended for {ms_from_ns(for_ns):g} ms",
+    ),
+    "clock_back_ms": Kind(
+        read=_milliseconds,
+        do=lambda world, by_ns: world.set_clock_back(by_ns),
+        call=lambda by_ns: f"clock set back by {ms_from_ns(by_ns):g} ms",
+    ),
+}

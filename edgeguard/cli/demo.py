@@ -36,6 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     from edgeguard.cli.progress import progress_bars
     from edgeguard.clock import SystemClock
+    from edgeguard.demo.faults import FAULTS
     from edgeguard.demo.story import Story
     from edgeguard.demo.timeline import WIDTH
 
@@ -43,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not console.is_terminal:
         console.width = WIDTH
     story = Story(console=console, bars=progress_bars, clock=SystemClock())
-    summary = story.tell(cycles=arguments.cycles, faults=not arguments.no_faults)
+    summary = story.tell(cycles=arguments.cycles, faults=() if arguments.no_faults else FAULTS)
     if arguments.json:
         print(json.dumps(summary.document()))
     return summary.exit_code

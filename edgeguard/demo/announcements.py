@@ -71,19 +71,15 @@ def ended(outcome: Outcome) -> Text:
     from rich.text import Text
 
     style = "bold green" if outcome.ended_well else "bold red"
-    return Text.assemble(("▲ ", style), _course(outcome), " ", (_sequel(outcome), "" if outcome.ended_well else "red"))
+    return Text.assemble(("▲ ", style), " ".join(filter(None, (_course(outcome), _sequel(outcome)))))
 
 
 def _course(outcome: Outcome) -> str:
     why = f" ({outcome.why})" if outcome.why else ""
     if outcome.stopped_ms is not None:
-        return (
-            f"stopped after {outcome.stopped_ms / 1000:.2f} s and {outcome.distance_m:.2f} m, by "
-            f"{outcome.stopped_by}{why}."
-        )
-    if outcome.why:
-        return f"slowed down to {outcome.slowest_m_s:.2f} m/s, by {outcome.stopped_by}{why}."
-    return "nothing happened: the answers were on time all the same."
+        seconds = outcome.stopped_ms / 1000
+        return f"stopped after {seconds:.2f} s and {outcome.distance_m:.2f} m, by {outcome.stopped_by}{why}."
+    return f"slowed down to {outcome.slowest_m_s:.2f} m/s, by {outcome.stopped_by}{why}." if why else ""
 
 
 def _sequel(outcome: Outcome) -> str:
@@ -91,4 +87,6 @@ def _sequel(outcome: Outcome) -> str:
         return "Nobody is left to start it again." if outcome.ended_well else "It never stopped."
     if outcome.recovered_s is None:
         return "The model never drove again."
+    if not outcome.why:
+        return "The answers were on time all the same."
     return f"The model drives again after {outcome.recovered_s:.1f} s."

@@ -55,7 +55,7 @@ class Robot:
         now_ns = self._clock.now_ns()
         linear, angular = self.speed
         if led:
-            self.operator.watch(self.world.pose, angular_rad_s=angular, now_ns=now_ns)
+            self.operator.watch(self.world.pose, linear_m_s=linear, angular_rad_s=angular, now_ns=now_ns)
         utterance = self.operator.said
         fields: dict[str, Value] = {
             "said": utterance.text,

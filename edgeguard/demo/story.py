@@ -7,7 +7,7 @@ starts has ended when ``tell`` returns. Raises what keeps the demo from starting
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from importlib import resources
 from pathlib import Path
@@ -18,7 +18,7 @@ from edgeguard.clock import NS_PER_S, Clock, wall_time_iso
 from edgeguard.config import Config, load_config
 from edgeguard.demo import announcements, timeline
 from edgeguard.demo.drive import Drive
-from edgeguard.demo.faults import FAULTS, Scene
+from edgeguard.demo.faults import Fault, Scene
 from edgeguard.demo.operator import Operator
 from edgeguard.demo.preparation import Preparation, prepare
 from edgeguard.demo.report import report
@@ -63,8 +63,8 @@ class Story:
         self._outcomes: list[Outcome] = []
         self._prefix_tokens: int | None = None
 
-    def tell(self, *, cycles: int, faults: bool) -> Summary:
-        """Drive for ``cycles`` periods, then break things if ``faults``; the figures."""
+    def tell(self, *, cycles: int, faults: Sequence[Fault]) -> Summary:
+        """Drive for ``cycles`` periods, then let one fault happen after another; the figures."""
         config = load_config(demo_config())
         with self._bars() as progress:
             preparation = prepare(config, clock=self._clock, progress=progress)
@@ -92,7 +92,14 @@ class Story:
         return summary
 
     def _drive(
-        self, config: Config, preparation: Preparation, *, motors: Simulator, folder: Path, cycles: int, faults: bool
+        self,
+        config: Config,
+        preparation: Preparation,
+        *,
+        motors: Simulator,
+        folder: Path,
+        cycles: int,
+        faults: Sequence[Fault],
     ) -> Robot:
         began_ns = self._clock.now_ns()
         worker = worker_argv(config.file, preparation.calibration.file, model=preparation.folder)
@@ -113,7 +120,7 @@ class Story:
             self._print(announcements.armed(status, deadline_ns=config.timing.deadline_ns, after_s=after_s))
             self._print(["", timeline.header(narrow=self._narrow)])
             self._quiet += drive.quiet(cycles)
-            for fault in FAULTS if faults else ():
+            for fault in faults:
                 self._troubled += drive.until_driving()
                 self._print([announcements.begins(fault)])
                 outcome, suffered = drive.suffer(fault)

@@ -83,7 +83,7 @@ class Summary:
         """What the demo should have shown and did not."""
         found = []
         if self.late_frames:
-            found.append(f"{self.late_frames} frames were late")
+            found.append(f"{self.late_frames} {'frame was' if self.late_frames == 1 else 'frames were'} late")
         if self.model < MODEL_SHARE * self.cycles:
             found.append(f"the model made {self.model} of {self.cycles} fault-free decisions, fewer than half")
         found += [f"{fault.name}: did not end well" for fault in self.faults if not fault.ended_well]

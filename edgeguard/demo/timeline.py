@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from edgeguard.demo.robot import Cycle
 
-WIDTH = 120
+WIDTH = 124
 NARROW_BELOW = 110
 """A narrower terminal goes without the columns that are of least interest."""
 
@@ -29,7 +29,7 @@ BAR_M_S_PER_CELL = 0.0625
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 TURN_RAD_S = 0.1
 
-_DECIDED_WIDTH = 27
+_DECIDED_WIDTH = 29
 _SAID_LIMIT = 32
 
 _MODE_STYLES = {
@@ -53,7 +53,7 @@ def header(*, narrow: bool = False) -> Text:
 
     names = "".join(f"{name:>{width}}" for name, width in _columns(narrow).items())
     bar = f"{'speed':^{BAR_BACK + 1 + BAR_AHEAD}}"
-    return Text(f"{names}  {bar}    {'mode':<13}{'decided by':<{_DECIDED_WIDTH}}the operator says", style="dim")
+    return Text(f"{names}  {bar}    {'mode':<12}{'decided by':<{_DECIDED_WIDTH}}the operator says", style="dim")
 
 
 def line(cycle: Cycle, *, heard_before: str | None, narrow: bool = False) -> Text:
@@ -68,7 +68,7 @@ def line(cycle: Cycle, *, heard_before: str | None, narrow: bool = False) -> Tex
     axes = decision.set_point.axes
     style = "cyan" if decision.set_point.action is Action.MOVE else "yellow"
     text.append(f"  {speed_bar(axes.get('linear', 0.0))} {_turn(axes.get('angular', 0.0))}  ", style=style)
-    text.append(f"{record.mode.value:<13}", style=_MODE_STYLES[record.mode])
+    text.append(f"{record.mode.value:<12}", style=_MODE_STYLES[record.mode])
     who, style = _decider(record)
     text.append(f"{_shortened(who, _DECIDED_WIDTH - 1):<{_DECIDED_WIDTH}}", style=style)
     said = cycle.utterance.text
@@ -125,7 +125,7 @@ def _decider(record: CycleRecord) -> tuple[str, str]:
     decision = record.decision
     if decision.source is Source.MODEL:
         values = {} if record.answer is None or record.answer.values is None else record.answer.values
-        return f"model  {' '.join(map(str, values.values()))}{_held(decision.adjusted)}", "green"
+        return f"model  {' '.join(map(str, values.values()))}{_clamped(decision)}", "green"
     cause = decisive(decision)
     if cause is None:
         return "safe   shadow request", "dim"
@@ -133,10 +133,9 @@ def _decider(record: CycleRecord) -> tuple[str, str]:
     return f"safe   {why}", _GRADE_STYLES[decision.grade]
 
 
-def _held(adjusted: tuple[str, ...]) -> str:
-    """Which limit cut the command down, if one did: the reason in brackets at the end of what the envelope notes."""
-    reasons = [one[one.rfind("(") + 1 : -1] for one in adjusted]
-    return next((f", {reason}" for reason in reasons if reason != "rate"), "")
+def _clamped(decision: Decision) -> str:
+    """Whether the envelope cut the command down; that an axis is still on its way is not worth saying."""
+    return " clamped" if any(not one.endswith("(rate)") for one in decision.adjusted) else ""
 
 
 def _shortened(text: str, width: int) -> str:

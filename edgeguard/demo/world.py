@@ -105,7 +105,7 @@ class World:
             self.path.append((x, y))
 
     def _range(self, direction: float) -> float:
-        return min(_hit(wall, self.pose, direction) for wall in self._walls)
+        return min((_hit(wall, self.pose, direction) for wall in self._walls), default=RANGE_LIMIT_M)
 
 
 def wrapped(angle: float) -> float:

@@ -354,6 +354,13 @@ class TestLink:
         armed.step()
         assert armed.mode is Mode.ARMED
 
+    def test_a_link_that_comes_back_in_the_same_session_must_show_standstill_too(self, armed):
+        armed.link = LinkState.HANDSHAKING
+        armed.step()
+        armed.link, armed.moving = LinkState.UP, True
+        armed.step()
+        assert armed.causes == {Cause.NO_ECHO}
+
     def test_a_silent_motor_controller_is_an_emergency_until_it_shows_standstill(self, armed):
         armed.echoes = False
         armed.cycle()

@@ -166,6 +166,15 @@ class TestReturn:
         rig.step()
         assert rig.speeds[-1] - before <= 1.0 * 0.02 + 1e-6
 
+    def test_the_record_says_what_the_rates_have_not_yet_let_through(self):
+        rig = Rig()
+        while rig.mode is not Mode.ARMED:
+            rig.cycle()
+        assert rig.cycle(latency_ms=110).decision.adjusted == ("linear: 0.5 -> 0.01 (rate)",)
+        for _ in range(3):
+            last = rig.cycle()
+        assert last.decision.adjusted == ()
+
 
 class TestRule:
     def test_a_motion_that_contradicting_interlocks_leave_nothing_to_is_a_stop(self):

@@ -202,7 +202,7 @@ class TestInTheGuard:
 
     def test_it_does_not_move_against_an_emergency(self):
         rig = self.intervening(docked=True)
-        rig.conditions = ((Cause.SESSION_MISMATCH, "x"),)
+        rig.conditions += ((Cause.SESSION_MISMATCH, "x"),)
         rig.step()
         rig.advance(20)
         assert rig.sent[-1][1].action is Action.STOP

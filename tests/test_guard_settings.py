@@ -69,6 +69,16 @@ class TestSettings:
         with pytest.raises(ConfigError, match="angular"):
             settings(PLANT.replace("min = -1.0\nmax = 1.0", "min = -1e39\nmax = 1.0"))
 
+    def test_an_interlock_reaches_to_the_safe_value_and_no_further(self):
+        def rail(bounds):
+            (one,) = settings(PLANT.replace('axis = "linear"\nmax = 0.0', f'axis = "linear"\n{bounds}')).guardrails
+            return one.low, one.high
+
+        assert rail("max = 0.3") == (-math.inf, as_float32(0.3))
+        assert rail("max = -0.1") == (-math.inf, 0.0)
+        assert rail("min = -0.1") == (as_float32(-0.1), math.inf)
+        assert rail("min = 0.1") == (0.0, math.inf)
+
     @pytest.mark.parametrize(("bound", "fits"), [("3.4028234663852886e38", True), ("3.4028236e38", False)])
     def test_the_largest_float32_is_the_largest_limit(self, bound, fits):
         text = PLANT.replace("min = -1.0\nmax = 1.0", f"min = -{bound}\nmax = {bound}")

@@ -112,7 +112,7 @@ def watch_observations(turn: Turn) -> None:
         if observation is not None:
             good = _take(turn, observation) and good
         turn.arrival = Arrival(observation=observation, arrived_ns=turn.now_ns, good=good)
-    turn.view = turn.look()
+        turn.view = turn.look()
     if turn.stop_said is not None:
         turn.ledger.hold(Cause.OPERATOR_STOP, turn.stop_said)
 

@@ -73,7 +73,7 @@ class Story:
         busy = kernel.busy_factor(for_ns=KERNEL_NS)
         folder = default_cache_dir() / "demo" / wall_time_iso().replace(":", "")
         folder.mkdir(parents=True)
-        with _motors(config) as motors:
+        with motors_of(config) as motors:
             robot = self._drive(config, preparation, motors=motors, folder=folder, cycles=cycles, faults=faults)
             receipts = motors.report().received
         summary = summarise(
@@ -149,8 +149,8 @@ class Story:
         (folder / "summary.json").write_text(json.dumps(summary.document(), indent=2) + "\n")
 
 
-def _motors(config: Config) -> Simulator:
-    """A motor controller with the configured axes on a pty."""
+def motors_of(config: Config) -> Simulator:
+    """A motor controller on a pty, with the axes of this configuration."""
     axes = [
         MotorAxis(name=axis.name, accel=ACCEL_SHARE * axis.rate_up, decel=config.link.controller_decel[axis.name])
         for axis in config.axes

@@ -1,0 +1,114 @@
+"""The demo's faults on a real guard, a real motor controller's process and a worker that is a fake: no model needed."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from fake_worker import write_behaviour
+
+from edgeguard.bench.profile_store import write_profile
+from edgeguard.board import read_fingerprint
+from edgeguard.budget import Bound, PassCost, Profile, Schedule
+from edgeguard.clock import NS_PER_MS, SystemClock
+from edgeguard.config import load_config
+from edgeguard.demo.drive import Drive
+from edgeguard.demo.faults import FAULTS, Scene
+from edgeguard.demo.operator import Operator
+from edgeguard.demo.robot import Cycle, Robot
+from edgeguard.demo.story import demo_config, motors_of
+from edgeguard.demo.summary import late
+from edgeguard.demo.world import START, World
+from edgeguard.errors import GuardGoneError
+from edgeguard.runtime.handle import Guard
+from edgeguard.types import Cause, Source
+
+FAKE_WORKER = Path(__file__).with_name("fake_worker.py")
+CLOCK = SystemClock()
+BY_NAME = {fault.name: fault for fault in FAULTS}
+BOUND_NS = 30 * NS_PER_MS
+
+
+@pytest.fixture(scope="module")
+def lived() -> list[Cycle]:
+    return []
+
+
+@pytest.fixture(scope="module")
+def drive(tmp_path_factory: pytest.TempPathFactory, lived: list[Cycle]) -> Iterator[Drive]:
+    """A robot on an endless floor, whose model always wants to go ahead."""
+    folder = tmp_path_factory.mktemp("demo")
+    config, profile = folder / "demo.toml", folder / "profile.json"
+    shutil.copy(demo_config(), config)
+    write_behaviour(config, values=[{"move": "forward", "speed": "fast"}], passes=[16, 4], base_ms=1, token_ms=0.1)
+    write_profile(_profile(), profile)
+    with ExitStack() as undo:
+        motors = undo.enter_context(motors_of(load_config(config)))
+        guard = Guard.start(
+            config,
+            profile=profile,
+            port=motors.port,
+            state_directory=folder / "state",
+            worker=[sys.executable, str(FAKE_WORKER), "{fd}", str(config), str(profile)],
+        )
+        undo.enter_context(guard)
+        world = World(walls=(), start=START)
+        robot = Robot(guard=guard, motors=motors, world=world, operator=Operator(seed=1), clock=CLOCK)
+        scene = Scene(robot=robot, clock=CLOCK, longest_phrase=160, undo=undo)
+        drive = Drive(robot=robot, scene=scene, clock=CLOCK, seen=lived.append)
+        drive.wait_armed()
+        yield drive
+
+
+def _profile() -> Profile:
+    return Profile(
+        kind="quick",
+        created="2026-01-01T00:00:00Z",
+        fingerprint={**read_fingerprint(), "model": "fake"},
+        schedule=Schedule(period_ns=200 * NS_PER_MS),
+        bound=Bound(
+            bound_ns=BOUND_NS, score=1.2, rank=1, percentile=0.99, confidence=0.95, n=299, effective_n=299, lag=1
+        ),
+        cost=PassCost(sizes=(2, 20), prices_ns=(1e6, 3e6), p_reference=360, per_cached_ns=0.0, constant_ns=300_000),
+        sweep=(),
+        requests=(),
+    )
+
+
+def test_quiet_periods_are_the_models(drive: Drive, lived: list[Cycle]) -> None:
+    cycles = drive.quiet(5)
+    assert lived == cycles
+    assert all(cycle.record.decision.source is Source.MODEL for cycle in cycles)
+    assert not any(late(cycle.record) for cycle in cycles)
+
+
+@pytest.mark.parametrize(
+    ("name", "cause"),
+    [("sensor frozen", Cause.STALE_OBSERVATION), ("worker stopped", Cause.MISS), ("link cut", Cause.LINK_LOST)],
+)
+def test_a_fault_stops_the_robot_and_passes(drive: Drive, name: str, cause: Cause) -> None:
+    drive.until_driving()
+    outcome, cycles = drive.suffer(BY_NAME[name])
+    assert outcome.stopped_ms is not None
+    assert outcome.stopped_ms < 1_500
+    assert 0 < outcome.distance_m < 0.6
+    assert outcome.stopped_by.startswith("the motor controller" if name == "link cut" else "the guard")
+    assert cause.value in outcome.why
+    assert outcome.recovered_s is not None
+    assert cycles[-1].record.decision.source is Source.MODEL
+
+
+def test_the_last_fault_ends_it_and_the_motor_controller_stops_the_robot(drive: Drive) -> None:
+    drive.until_driving()
+    outcome, cycles = drive.suffer(BY_NAME["guard killed"])
+    assert cycles == []
+    assert outcome.stopped_by == "the motor controller's link time-out"
+    assert outcome.stopped_ms is not None
+    assert outcome.stopped_ms < 80 + 20 + 500 / 1.5 + 30, "time to live, a tick, and braking at 1.5 m/s²"
+    assert outcome.ended_well
+    with pytest.raises(GuardGoneError):
+        drive.quiet(1)

@@ -10,13 +10,10 @@ from edgeguard.clock import NS_PER_S, ms_from_ns
 from edgeguard.config import Config
 from edgeguard.simulation.expectation import At, Expectation, Stop
 from edgeguard.simulation.timeline import Moment, Timeline
-from edgeguard.types import Cause
+from edgeguard.types import Action, Cause
 
-WINDOW_MOMENTS = 6
-"""A deceleration is measured over three ticks, because a motor follows set-points in steps of one."""
-
-TOLERANCE = 0.05
-"""Of a deceleration: a stop that begins between two ticks sends one set-point more."""
+_ROUNDING = 1e-6
+"""Of a difference of two set-points, which are float32, at speeds around 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +31,8 @@ def judge(expectation: Expectation, timeline: Timeline, config: Config) -> list[
     safe = {axis.name: axis.safe or 0.0 for axis in config.axes}
     for axis, limit in expectation.decel.items():
         steepest = _steepest(timeline, axis, safe=safe[axis])
-        met = steepest <= limit * (1 + TOLERANCE)
-        judgements.append(_judge(f"{axis} never slows down faster than {limit:g} /s", f"{steepest:.3g}", met=met))
+        words = f"no stop slows {axis} down faster than {limit:g} /s"
+        judgements.append(_judge(words, f"{steepest:.3g}", met=steepest <= limit))
     for at in expectation.at:
         judgements += _at(at, timeline, ranges)
     for stop in expectation.stops:
@@ -87,14 +84,12 @@ def _stop(stop: Stop, timeline: Timeline, *, rest: float) -> Iterator[Judgement]
 
 
 def _steepest(timeline: Timeline, axis: str, *, safe: float) -> float:
-    """The greatest loss of speed, per second."""
-    moments = timeline.moments
+    """The greatest deceleration that the guard's stops ask for, per second: from one frame of a stop to the next."""
     return max(
         (
-            (abs(before.measured[axis] - safe) - abs(after.measured[axis] - safe))
-            * NS_PER_S
-            / (after.at_ns - before.at_ns)
-            for before, after in zip(moments, moments[WINDOW_MOMENTS:], strict=False)
+            (abs(before.axes[axis] - safe) - abs(after.axes[axis] - safe) - _ROUNDING) * NS_PER_S / (to_ns - from_ns)
+            for (from_ns, before), (to_ns, after) in pairwise(timeline.sent)
+            if before.action is after.action is Action.STOP
         ),
         default=0.0,
     )

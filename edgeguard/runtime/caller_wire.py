@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from edgeguard.config.sections import Axis
 from edgeguard.types import Echo, LinkState, LinkStatus, MotorFlag, SetPoint
 
 
@@ -11,11 +12,12 @@ class CallerWire:
     """Keeps the set-point for the caller to take.
 
     What the caller measures stands for the motor controller's echo; an axis without a measurement counts as having
-    reached its last set-point.
+    reached its last set-point. An axis that holds is at rest wherever it is.
     """
 
-    def __init__(self, axes: Sequence[str]) -> None:
-        self._axes = tuple(axes)
+    def __init__(self, axes: Sequence[Axis]) -> None:
+        self._axes = tuple(axis.name for axis in axes)
+        self._rest = {axis.name: axis.safe for axis in axes if axis.safe is not None}
         self._measured: Mapping[str, float | None] = {}
         self._last: SetPoint | None = None
         self._pending: SetPoint | None = None
@@ -32,7 +34,8 @@ class CallerWire:
     def poll(self, *, now_ns: int) -> LinkStatus:
         last: Mapping[str, float] = {} if self._last is None else self._last.axes
         axes = {name: self._measured.get(name, last.get(name, 0.0)) for name in self._axes}
-        flags = MotorFlag.MOVING if any(axes.values()) else MotorFlag(0)
+        moving = any(axes[name] not in (None, rest) for name, rest in self._rest.items())
+        flags = MotorFlag.MOVING if moving else MotorFlag(0)
         echo = Echo(session=1, sequence=0, flags=flags, life_ms=0, axes=axes, controller_ms=0)
         return LinkStatus(state=LinkState.UP, generation=1, session=1, echo=echo, echo_received_ns=now_ns)
 

@@ -39,7 +39,7 @@ class LoopGuard:
         self._reserve_ns = timing.tick_ns if timing.reserve_ns is None else timing.reserve_ns
         self._parts = parts
         self._clock = clock
-        self._wire = CallerWire([axis.name for axis in parts.config.axes])
+        self._wire = CallerWire(parts.config.axes)
         self._driver = Driver(
             settings=Settings.from_config(parts.config, parts.assembly.fields, reserve_ns=self._reserve_ns, wire_ns=0),
             wire=self._wire,

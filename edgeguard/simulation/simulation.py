@@ -67,7 +67,7 @@ class _Run:
         while True:
             wake_ns = max(world.world_ns(self._wake_ns), world.away_until_ns)
             next_ns = wake_ns if agenda.next_ns is None else min(wake_ns, agenda.next_ns)
-            if next_ns > self._scenario.duration_ns:
+            if next_ns >= self._scenario.duration_ns:
                 break
             agenda.advance(next_ns)
             due = world.news or next_ns >= world.world_ns(self._wake_ns)

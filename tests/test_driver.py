@@ -32,7 +32,14 @@ def test_a_thousand_ticks_leave_no_cyclic_garbage(robot):
     clock = SystemClock()
     wire = SerialWire(parts.config, port=robot.motors.port, now_ns=clock.now_ns())
     settings = Settings.from_config(parts.config, parts.assembly.fields, reserve_ns=5 * NS_PER_MS, wire_ns=3_000_000)
-    driver = Driver(settings=settings, wire=wire, worker=parts.supervisor, latch=parts.latch, clock=clock)
+    driver = Driver(
+        settings=settings,
+        wire=wire,
+        worker=parts.supervisor,
+        latch=parts.latch,
+        recorder=parts.start_recorder(reserve_ns=5 * NS_PER_MS, wire_ns=3_000_000),
+        clock=clock,
+    )
 
     def ticks(count: int) -> None:
         for number in range(count):

@@ -59,14 +59,23 @@ class Worker(Protocol):
     def retry(self) -> None: ...
 
 
+class Recorder(Protocol):
+    """Where every step is kept, or lost, at once."""
+
+    def note(self, before: GuardState, now_ns: int, inputs: Inputs, effects: Effects) -> None: ...
+
+
 class Driver:
     """The core with its real parts. ``wake_ns`` is when ``step`` must be called again at the latest."""
 
-    def __init__(self, *, settings: Settings, wire: Wire, worker: Worker, latch: Latch, clock: Clock) -> None:
+    def __init__(
+        self, *, settings: Settings, wire: Wire, worker: Worker, latch: Latch, recorder: Recorder, clock: Clock
+    ) -> None:
         self._settings = settings
         self._wire = wire
         self._worker = worker
         self._latch = latch
+        self._recorder = recorder
         self._clock = clock
         now_ns = clock.now_ns()
         self._boottime_origin_ns = clock.boottime_ns() - now_ns
@@ -104,10 +113,13 @@ class Driver:
             boottime_offset_ns=self._clock.boottime_ns() - self._clock.now_ns() - self._boottime_origin_ns,
             lateness_ns=lateness_ns,
         )
-        self.state, effects = step(self._settings, self.state, now_ns, inputs)
+        before = self.state
+        self.state, effects = step(self._settings, before, now_ns, inputs)
         if OperatorWord.REARM in operator:
             self._worker.retry()
-        return self._carry_out(effects, now_ns)
+        carried_out = self._carry_out(effects, now_ns)
+        self._recorder.note(before, now_ns, inputs, effects)
+        return carried_out
 
     def take_records(self) -> list[CycleRecord]:
         """The records since the last call, oldest first."""

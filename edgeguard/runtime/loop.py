@@ -45,6 +45,7 @@ class LoopGuard:
             wire=self._wire,
             worker=parts.supervisor,
             latch=parts.latch,
+            recorder=parts.start_recorder(reserve_ns=self._reserve_ns, wire_ns=0),
             clock=clock,
         )
         self._observation: Observation | None = None
@@ -115,7 +116,7 @@ class LoopGuard:
         return self._driver.take_events()
 
     def status(self) -> Status:
-        return status_of(self._driver, self._parts.supervisor, reserve_ns=self._reserve_ns, wire_ns=0)
+        return status_of(self._driver, self._parts, reserve_ns=self._reserve_ns, wire_ns=0)
 
     def close(self) -> None:
         """End the worker. The last command keeps its life: send a stop of your own if the robot moves."""

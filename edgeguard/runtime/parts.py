@@ -8,12 +8,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from edgeguard.clock import wall_time_iso
 from edgeguard.errors import ProfileError
 from edgeguard.runtime.assembly import Assembly, assemble
+from edgeguard.runtime.flight_record import FlightHeader
 from edgeguard.runtime.latch import Latch, default_state_directory
 from edgeguard.runtime.lock import lock_state_directory
 from edgeguard.runtime.profile_check import ProfileCheck
+from edgeguard.runtime.recorder import FlightRecorder
 from edgeguard.runtime.supervisor import Supervisor
+
+FLIGHT_LOG = "flight.log"
 
 
 class Parts:
@@ -34,6 +39,8 @@ class Parts:
         if not profile.is_file():
             raise ProfileError(f"{profile}: no such profile; make it with: edgeguard calibrate {file} --out {profile}")
         directory = Path(state_directory or self.config.state_directory or default_state_directory(file))
+        self._directory = directory
+        self.recorder: FlightRecorder | None = None
         self._lock = lock_state_directory(directory)
         self._log = (directory / "worker.log").open("ab")
         self.profile = ProfileCheck(profile, period_ns=self.config.timing.period_ns)
@@ -44,7 +51,15 @@ class Parts:
             log=self._log,
         )
 
+    def start_recorder(self, *, reserve_ns: int, wire_ns: int) -> FlightRecorder:
+        """The black box of this start, in the state directory."""
+        header = FlightHeader.from_config(self.config, reserve_ns=reserve_ns, wire_ns=wire_ns, created=wall_time_iso())
+        self.recorder = FlightRecorder(self._directory / FLIGHT_LOG, header=header)
+        return self.recorder
+
     def close(self) -> None:
+        if self.recorder is not None:
+            self.recorder.close()
         self.supervisor.close()
         self.latch.close()
         self._log.close()

@@ -66,6 +66,7 @@ class GuardProcess:
             wire=self._wire,
             worker=parts.supervisor,
             latch=parts.latch,
+            recorder=parts.start_recorder(reserve_ns=self._reserve_ns, wire_ns=self._wire_ns),
             clock=clock,
         )
         self._ending = False
@@ -121,7 +122,7 @@ class GuardProcess:
             self._lost += not self._caller.send({"type": "event", "event": to_plain(event)})
 
     def _status(self) -> Status:
-        status = status_of(self._driver, self._parts.supervisor, reserve_ns=self._reserve_ns, wire_ns=self._wire_ns)
+        status = status_of(self._driver, self._parts, reserve_ns=self._reserve_ns, wire_ns=self._wire_ns)
         return dataclasses.replace(
             status,
             scheduling=self._real_time.scheduling,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from edgeguard.plain import to_plain
 from edgeguard.runtime.driver import Driver
-from edgeguard.runtime.supervisor import Supervisor
+from edgeguard.runtime.parts import Parts
 from edgeguard.types import Cause, Grade, LinkStatus, Mode
 
 
@@ -38,9 +38,9 @@ class Status:
     counters: Mapping[str, int] = field(default_factory=dict)
 
 
-def status_of(driver: Driver, supervisor: Supervisor, *, reserve_ns: int, wire_ns: int) -> Status:
+def status_of(driver: Driver, parts: Parts, *, reserve_ns: int, wire_ns: int) -> Status:
     """The guard that ``driver`` runs, now."""
-    state, link = driver.state, driver.link_status
+    state, link, supervisor = driver.state, driver.link_status, parts.supervisor
     counters = state.counters
     return Status(
         mode=state.mode,
@@ -60,7 +60,12 @@ def status_of(driver: Driver, supervisor: Supervisor, *, reserve_ns: int, wire_n
         prefix_tokens=supervisor.ready.get("prefix_tokens"),
         lateness_p99_ns=driver.lateness.quantile_ns(0.99),
         lateness_max_ns=driver.lateness.max_ns,
-        counters={**to_plain(counters), "worker_starts": supervisor.starts, **_link_counters(link)},
+        counters={
+            **to_plain(counters),
+            "worker_starts": supervisor.starts,
+            "steps_unrecorded": 0 if parts.recorder is None else parts.recorder.lost,
+            **_link_counters(link),
+        },
     )
 
 

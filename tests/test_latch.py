@@ -1,4 +1,4 @@
-"""The latch is the existence of a file; a directory that cannot be relied on counts as latched. One guard a directory."""
+"""The latch is the existence of a file; a directory that cannot be relied on counts as latched. One guard each."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from edgeguard import errors
+from edgeguard.cli.causes import markdown
 from edgeguard.cli.main import build_parser
 
 ROOT = Path(__file__).parent.parent
@@ -57,6 +58,11 @@ def test_every_command_is_in_its_table():
     commands = next(action for action in parser._actions if action.choices)
     for command in commands.choices:
         assert f"`edgeguard {command}" in README
+
+
+def test_the_table_of_reason_codes_is_the_guards_own():
+    table = README.split("<!-- causes -->\n")[1].split("\n<!-- end -->")[0]
+    assert table == markdown()
 
 
 def test_files_that_it_names_exist():

@@ -9,7 +9,7 @@ from edgeguard.guard.causes import TABLE, Row
 
 _DESCRIPTION = """\
 The reason codes of decisions, events and status. The grade orders severity; the worst cause that holds decides which of
-the plant's actions is taken ([guard] actions). What latches is ended by the operator's re-arm only, also across a restart.
+the plant's actions is taken ([guard] actions). What latches is ended by the operator's re-arm only, restarts included.
 """
 
 

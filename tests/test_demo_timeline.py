@@ -65,16 +65,23 @@ def test_what_was_said_is_shown_when_it_is_new_and_not_for_ever() -> None:
 @pytest.mark.parametrize("narrow", [False, True])
 def test_names_stand_over_their_columns(narrow: bool) -> None:
     names = header(narrow=narrow).plain
-    text = shown(cycle(number=44, values=FORWARD), heard_before=None, narrow=narrow)
-    for name, value in (("mode", "armed"), ("decided by", "model"), ("the operator says", "“drive")):
+    text = shown(cycle(number=44, values=FORWARD), narrow=narrow)
+    for name, value in (("mode", "armed"), ("decided by", "model")):
         assert names.index(name) == text.index(value)
     assert names.index("command") + len("command") == text.index("73") + len("73")
+
+
+def test_what_is_said_stands_under_its_name() -> None:
+    text = shown(cycle(values=FORWARD), heard_before=None)
+    assert header().plain.index("the operator says") == text.index("“drive")
 
 
 def test_a_narrow_terminal_keeps_what_matters() -> None:
     text = shown(cycle(number=44, values=FORWARD), narrow=True)
     assert text == "   44      40      73     │████▊       armed       model  forward slow"
-    assert len(text) <= 80
+    assert len(header(narrow=True).plain.rstrip()) <= len(text) <= 80
+    heard = shown(cycle(number=44, values=FORWARD), heard_before="take a left", narrow=True)
+    assert heard.splitlines() == ["       “drive ahead”", text]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ The timeline's columns: age of the observation, first pass, number of passes, ti
 on the wire, slack that the bound leaves, commanded speed, the guard's mode, who decided what, and what was said.
 
 exit codes: 0 no frame was late, the model made at least half of the fault-free decisions, and every fault ended well;
-1 otherwise; 3 the machine was too busy to judge.
+1 otherwise; 3 the machine was too busy to judge; 4 the measured bound does not fit the deadline on this machine.
 """
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from edgeguard.bench.cached import Calibration
 from edgeguard.bench.verdict import percentile_name
 from edgeguard.clock import ms_from_ns
+from edgeguard.demo.comparison import Comparison
 from edgeguard.demo.faults import Fault
-from edgeguard.demo.preparation import Preparation
 from edgeguard.demo.summary import Outcome
 from edgeguard.runtime.status import Status
 
@@ -25,20 +27,26 @@ def phase(topic: str, text: str) -> Text:
     return Text.assemble((f"{topic:<{_TOPIC_WIDTH}}", "bold"), text)
 
 
-def prepared(preparation: Preparation) -> Iterator[Text]:
-    """Where the model is, what its bound is, and how much faster than token by token it answers."""
-    bound, compared = preparation.calibration.verdict.profile.bound, preparation.comparison
-    how = "measured" if preparation.calibration.fresh else "from the cache"
-    yield phase("model", f"{preparation.folder.name}, ready in {preparation.model_s:.1f} s")
-    yield phase(
+def built(folder: Path, *, took_s: float) -> Text:
+    return phase("model", f"{folder.name}, ready in {took_s:.1f} s")
+
+
+def calibrated(calibration: Calibration, *, took_s: float) -> Text:
+    """The bound, in the words of its statistics."""
+    bound = calibration.verdict.profile.bound
+    how = f"measured in {took_s:.0f} s" if calibration.fresh else "measured before"
+    return phase(
         "calibration",
-        f"{percentile_name(bound.percentile)} of all requests within {ms_from_ns(bound.bound_ns):.0f} ms, at "
-        f"{bound.confidence:.0%} confidence ({how} in {preparation.calibration_s:.1f} s)",
+        f"{percentile_name(bound.percentile)} of all answers within {ms_from_ns(bound.bound_ns):.0f} ms, at "
+        f"{bound.confidence:.0%} confidence ({how})",
     )
-    yield phase(
+
+
+def compared(comparison: Comparison) -> Text:
+    return phase(
         "comparison",
-        f"an answer takes {compared.merged_ms:.0f} ms here, token by token {compared.token_by_token_ms:.0f} ms "
-        f"(×{compared.ratio:.2f})",
+        f"an answer takes {comparison.merged_ms:.0f} ms here, token by token {comparison.token_by_token_ms:.0f} ms "
+        f"(×{comparison.ratio:.2f})",
     )
 
 
@@ -46,8 +54,8 @@ def armed(status: Status, *, deadline_ns: int, after_s: float) -> Iterator[Text]
     """That the model may drive, and where the time of its decisions goes."""
     yield phase(
         "guard",
-        f"armed after {after_s:.1f} s: process {status.guard_pid}, {status.scheduling}; worker {status.worker_pid}, "
-        f"{status.prefix_tokens} tokens of prompt cached",
+        f"armed after {after_s:.1f} s: process {status.guard_pid}, {status.scheduling.partition(' (')[0]}; worker "
+        f"{status.worker_pid}, {status.prefix_tokens} tokens of prompt cached",
     )
     if status.bound_ns is not None:
         parts = (status.bound_ns, status.wire_ns, status.reserve_ns)

@@ -115,7 +115,7 @@ class Drive:
         after = aftermath(self._robot.motions, since_ns=since_ns, until_ns=recovered_ns, stops=stops)
         return Outcome(
             name=fault.name,
-            stopped_ms=after.stopped_ms,
+            stopped_ms=None if after.stopped_ms is None else round(after.stopped_ms, 1),
             distance_m=round(after.distance_m, 3),
             slowest_m_s=round(after.slowest_m_s, 3),
             stopped_by=after.stopped_by,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from edgeguard.demo.floor_plan import BEGIN, ROBOT, floor_plan
+from edgeguard.demo.floor_plan import BEGIN, ROBOT, TRACE, floor_plan
 from edgeguard.demo.summary import DONE, TOO_BUSY, Spread, Summary
 from edgeguard.demo.world import Pose
 
@@ -19,8 +19,9 @@ def report(summary: Summary, *, path: Sequence[tuple[float, float]], pose: Pose)
     from rich.text import Text
 
     yield ""
-    yield Text("\n".join(floor_plan(path, pose)), style="dim")
-    yield Text(f"from {BEGIN} to {ROBOT}", style="dim")
+    plan = Text("\n".join([*floor_plan(path, pose), f"from {BEGIN} to {ROBOT}"]), style="dim")
+    plan.highlight_words([TRACE, BEGIN, ROBOT], style="not dim cyan")
+    yield plan
     yield ""
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     for name, value in _rows(summary):

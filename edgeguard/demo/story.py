@@ -7,20 +7,22 @@ starts has ended when ``tell`` returns. Raises what keeps the demo from starting
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from edgeguard.bench.cached import Calibration, load_or_calibrate
+from edgeguard.bench.subject import model_folder
 from edgeguard.board import FixedKernel
 from edgeguard.clock import NS_PER_S, Clock, wall_time_iso
 from edgeguard.config import Config, load_config
 from edgeguard.demo import announcements, timeline
+from edgeguard.demo.comparison import Comparison, compare
 from edgeguard.demo.drive import Drive
 from edgeguard.demo.faults import Fault, Scene
 from edgeguard.demo.operator import Operator
-from edgeguard.demo.preparation import Preparation, prepare
 from edgeguard.demo.report import report
 from edgeguard.demo.robot import Cycle, Robot
 from edgeguard.demo.summary import Outcome, Summary, summarise
@@ -66,57 +68,62 @@ class Story:
     def tell(self, *, cycles: int, faults: Sequence[Fault]) -> Summary:
         """Drive for ``cycles`` periods, then let one fault happen after another; the figures."""
         config = load_config(demo_config())
-        with self._bars() as progress:
-            preparation = prepare(config, clock=self._clock, progress=progress)
-        self._print(announcements.prepared(preparation))
+        folder, calibration, comparison = self._prepare(config)
         kernel = FixedKernel(clock=self._clock)
         busy = kernel.busy_factor(for_ns=KERNEL_NS)
-        folder = default_cache_dir() / "demo" / wall_time_iso().replace(":", "")
-        folder.mkdir(parents=True)
+        record = default_cache_dir() / "demo" / wall_time_iso().replace(":", "")
+        record.mkdir(parents=True)
         with motors_of(config) as motors:
-            robot = self._drive(config, preparation, motors=motors, folder=folder, cycles=cycles, faults=faults)
+            worker = worker_argv(config.file, calibration.file, model=folder)
+            guard = Guard.start(
+                config.file,
+                profile=calibration.file,
+                port=motors.port,
+                state_directory=record,
+                worker=[TARDY_WORKER if word == WORKER_MODULE else word for word in worker],
+            )
+            with guard:
+                robot = self._drive(config, guard=guard, motors=motors, cycles=cycles, faults=faults)
             receipts = motors.report().received
         summary = summarise(
             quiet=self._quiet,
             troubled=self._troubled,
             receipts=receipts,
             faults=self._outcomes,
-            bound_ns=preparation.calibration.verdict.profile.bound.bound_ns,
+            bound_ns=calibration.verdict.profile.bound.bound_ns,
             prefix_tokens=self._prefix_tokens,
-            comparison=preparation.comparison,
+            comparison=comparison,
             busy=max(busy, kernel.busy_factor(for_ns=KERNEL_NS)),
-            record=str(folder),
+            record=str(record),
         )
-        self._keep(folder, summary)
+        self._keep(record, summary)
         self._print(report(summary, path=robot.world.path, pose=robot.world.pose))
         return summary
 
-    def _drive(
-        self,
-        config: Config,
-        preparation: Preparation,
-        *,
-        motors: Simulator,
-        folder: Path,
-        cycles: int,
-        faults: Sequence[Fault],
-    ) -> Robot:
+    def _prepare(self, config: Config) -> tuple[Path, Calibration, Comparison]:
+        """The model's folder, its profile on this machine, a comparison; the first two are found if made before."""
+        with self._progress() as progress:
+            began_ns = self._clock.now_ns()
+            folder = model_folder(config, progress=progress)
+        self._print([announcements.built(folder, took_s=self._since_s(began_ns))])
+        with self._progress() as progress:
+            began_ns = self._clock.now_ns()
+            calibration = load_or_calibrate(config, clock=self._clock, progress=progress)
+        self._print([announcements.calibrated(calibration, took_s=self._since_s(began_ns))])
+        with self._progress() as progress:
+            comparison = compare(config, profile=calibration.file, clock=self._clock, progress=progress)
+        self._print([announcements.compared(comparison)])
+        return folder, calibration, comparison
+
+    def _drive(self, config: Config, *, guard: Guard, motors: Simulator, cycles: int, faults: Sequence[Fault]) -> Robot:
         began_ns = self._clock.now_ns()
-        worker = worker_argv(config.file, preparation.calibration.file, model=preparation.folder)
-        guard = Guard.start(
-            config.file,
-            profile=preparation.calibration.file,
-            port=motors.port,
-            state_directory=folder,
-            worker=[TARDY_WORKER if word == WORKER_MODULE else word for word in worker],
-        )
-        with guard, ExitStack() as undo:
-            robot = Robot(guard=guard, motors=motors, world=World(), operator=Operator(seed=SEED), clock=self._clock)
+        robot = Robot(guard=guard, motors=motors, world=World(), operator=Operator(seed=SEED), clock=self._clock)
+        with ExitStack() as undo:
             scene = Scene(robot=robot, clock=self._clock, longest_phrase=_longest_phrase(config), undo=undo)
             drive = Drive(robot=robot, scene=scene, clock=self._clock, seen=self._show)
             status = drive.wait_armed()
             self._prefix_tokens = status.prefix_tokens
-            after_s = (self._clock.now_ns() - began_ns) / NS_PER_S
+            after_s = self._since_s(began_ns)
             self._print(announcements.armed(status, deadline_ns=config.timing.deadline_ns, after_s=after_s))
             self._print(["", timeline.header(narrow=self._narrow)])
             self._quiet += drive.quiet(cycles)
@@ -137,6 +144,23 @@ class Story:
     def _print(self, lines: Iterable[RenderableType]) -> None:
         for line in lines:
             self._console.print(line)
+
+    @contextmanager
+    def _progress(self) -> Iterator[Progress]:
+        """Bars; where there is no terminal to draw them on, the name of each phase as it begins."""
+        begun: set[str] = set()
+        with self._bars() as draw:
+
+            def progress(phase: str, done: int, total: int) -> None:
+                if phase not in begun and not self._console.is_terminal:
+                    self._console.print(f"{phase} …", style="dim")
+                begun.add(phase)
+                draw(phase, done, total)
+
+            yield progress
+
+    def _since_s(self, began_ns: int) -> float:
+        return (self._clock.now_ns() - began_ns) / NS_PER_S
 
     @property
     def _narrow(self) -> bool:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 WIDTH = 124
 NARROW_BELOW = 110
-"""A narrower terminal goes without the columns that are of least interest."""
+"""A narrower terminal goes without the columns of least interest; the operator's words get a line of their own."""
 
 BAR_BACK, BAR_AHEAD = 3, 8
 BAR_M_S_PER_CELL = 0.0625
@@ -53,7 +53,8 @@ def header(*, narrow: bool = False) -> Text:
 
     names = "".join(f"{name:>{width}}" for name, width in _columns(narrow).items())
     bar = f"{'speed':^{BAR_BACK + 1 + BAR_AHEAD}}"
-    return Text(f"{names}  {bar}    {'mode':<12}{'decided by':<{_DECIDED_WIDTH}}the operator says", style="dim")
+    said = "" if narrow else "the operator says"
+    return Text(f"{names}  {bar}    {'mode':<12}{'decided by':<{_DECIDED_WIDTH}}{said}", style="dim")
 
 
 def line(cycle: Cycle, *, heard_before: str | None, narrow: bool = False) -> Text:
@@ -71,10 +72,10 @@ def line(cycle: Cycle, *, heard_before: str | None, narrow: bool = False) -> Tex
     text.append(f"{record.mode.value:<12}", style=_MODE_STYLES[record.mode])
     who, style = _decider(record)
     text.append(f"{_shortened(who, _DECIDED_WIDTH - 1):<{_DECIDED_WIDTH}}", style=style)
-    said = cycle.utterance.text
-    if said != heard_before:
-        text.append(f"“{_shortened(said, _SAID_LIMIT)}”", style="italic")
-    return text
+    if cycle.utterance.text == heard_before:
+        return text
+    said = Text(f"“{_shortened(cycle.utterance.text, _SAID_LIMIT)}”", style="italic")
+    return Text.assemble(" " * _COLUMNS["cycle"], "  ", said, "\n", text) if narrow else text.append_text(said)
 
 
 def speed_bar(metres_per_second: float) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from flights import SCENARIOS, record
@@ -13,6 +15,7 @@ from edgeguard.runtime.replay import replay
 from edgeguard.simulation.judgement import judge
 from edgeguard.simulation.scenario import read_scenario
 from edgeguard.simulation.simulation import simulate
+from edgeguard.simulation.timeline import Timeline
 from edgeguard.types import Action, Mode
 
 FILES = sorted(file for file in SCENARIOS.glob("*.toml") if file.stem != "robot")
@@ -36,6 +39,11 @@ def each(*marked: str):
     )
 
 
+@functools.cache
+def run_of(file: Path) -> Timeline:
+    return simulate(read_scenario(file))
+
+
 def test_there_are_ten():
     assert len(FILES) == 10
 
@@ -43,7 +51,7 @@ def test_there_are_ten():
 @each()
 def test_it_comes_as_expected(file):
     scenario = read_scenario(file)
-    judgements = judge(scenario.expectation, simulate(scenario), scenario.assembly.config)
+    judgements = judge(scenario.expectation, run_of(file), scenario.assembly.config)
     assert [judgement.words for judgement in judgements if not judgement.met] == []
     assert len(judgements) >= 10
 
@@ -65,7 +73,7 @@ def test_it_replays_identically(file, tmp_path):
 
 @each()
 def test_it_gives_the_same_run_twice(file):
-    once, again = simulate(read_scenario(file)), simulate(read_scenario(file))
+    once, again = run_of(file), simulate(read_scenario(file))
     assert once.events == again.events
     assert once.sent == again.sent
     assert once.moments == again.moments
@@ -73,7 +81,7 @@ def test_it_gives_the_same_run_twice(file):
 
 @each()
 def test_the_robot_moves_only_while_armed_or_on_a_rule(file):
-    timeline = simulate(read_scenario(file))
+    timeline = run_of(file)
     for at_ns, set_point in timeline.sent:
         if set_point.action is Action.MOVE:
             assert timeline.mode_at(at_ns) in (Mode.ARMED, Mode.INTERVENING)
@@ -82,7 +90,7 @@ def test_the_robot_moves_only_while_armed_or_on_a_rule(file):
 @each("suspended", "operator_stop")
 def test_no_stop_speeds_the_robot_up(file):
     """Measured at the wheels, whatever the guard believes."""
-    timeline = simulate(read_scenario(file))
+    timeline = run_of(file)
     stops = [
         (begin_ns + IN_FLIGHT_NS, end_ns)
         for (begin_ns, stop), (end_ns, _) in pairwise(timeline.sent)
@@ -100,5 +108,5 @@ def test_no_stop_speeds_the_robot_up(file):
 
 
 def test_together_they_show_most_of_the_causes():
-    seen = {span.cause for file in FILES for span in simulate(read_scenario(file)).causes}
+    seen = {span.cause for file in FILES for span in run_of(file).causes}
     assert len(seen) >= 20, sorted(cause.value for cause in seen)

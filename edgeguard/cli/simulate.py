@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from edgeguard.clock import NS_PER_S, SystemClock, ms_from_ns
@@ -12,6 +13,7 @@ from edgeguard.errors import ConfigError, FlightLogError
 from edgeguard.plain import to_plain
 from edgeguard.runtime.flight_log import FlightWriter
 from edgeguard.simulation.chart import EVENT_CELL, LABEL_WIDTH, MODE_CELLS, MODE_STYLES, Chart
+from edgeguard.simulation.happening import KINDS
 from edgeguard.simulation.judgement import Judgement, judge
 from edgeguard.simulation.scenario import Scenario, read_scenario
 from edgeguard.simulation.simulation import flight_header, simulate
@@ -27,7 +29,10 @@ an operator, a clock that jumps. The guard's core decides as it would on the rob
 takes half a second, and the same scenario always gives the same run. Prints speed, mode and causes over time, what
 happened, and whether it came as the scenario expects. The shipped scenarios in tests/scenarios say how one is written.
 
-exit codes: 0 as expected; 1 otherwise; 2 the scenario or the configuration cannot be used.
+{keys}
+
+exit codes: 0 as expected; 1 otherwise; 2 the scenario or the configuration cannot be used; 12 --plot needs matplotlib;
+15 --log cannot be written.
 """
 
 _WIDEST = 120
@@ -40,7 +45,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser(
         "simulate",
         help="run scripted events in virtual time and show what the guard makes of them",
-        description=_DESCRIPTION,
+        description=_DESCRIPTION.format(keys=fill(f"keys of [start] and [[event]]: {', '.join(KINDS)}", 120)),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("scenario", type=Path, metavar="SCENARIO", help="for example tests/scenarios/link_cut.toml")

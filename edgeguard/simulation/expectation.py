@@ -25,9 +25,8 @@ from dataclasses import dataclass, fields
 from edgeguard.config import Config
 from edgeguard.config.reader import Table
 from edgeguard.guard.state import Counters
+from edgeguard.simulation.happening import LONGEST_MS
 from edgeguard.types import Cause, Mode
-
-LONGEST_MS = 3_600_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -197,7 +197,7 @@ KINDS: Mapping[str, Kind] = {
             "freezes": lambda world: world.wire.freeze(frozen=True),
             "thaws": lambda world: world.wire.freeze(frozen=False),
             "fails": lambda world: world.wire.raise_fault(),
-            "is stopped": lambda world: world.wire.press_estop(),
+            "is e-stopped": lambda world: world.wire.press_estop(),
             "is cleared": lambda world: world.wire.controller.clear(),
         },
         "motor controller",

@@ -22,7 +22,6 @@ from edgeguard.simulation.happening import Happening
 from edgeguard.simulation.scenario import Scenario
 from edgeguard.simulation.timeline import Moment, Timeline
 from edgeguard.simulation.world import START_NS, World
-from edgeguard.types import SetPoint
 
 
 class Recorder(Protocol):
@@ -55,7 +54,6 @@ class _Run:
         )
         self._state = GuardState.initial(now_ns=START_NS)
         self._wake_ns = START_NS
-        self._commanded: SetPoint | None = None
         self._timeline = Timeline(duration_ns=scenario.duration_ns)
 
     def run(self) -> Timeline:
@@ -83,9 +81,7 @@ class _Run:
     def _watch(self) -> None:
         """Look at the robot, twice a tick."""
         world = self._world
-        commanded = None if self._commanded is None else self._commanded.axes
-        moment = Moment(at_ns=world.agenda.now_ns, measured=world.wire.measure(), commanded=commanded)
-        self._timeline.moments.append(moment)
+        self._timeline.moments.append(Moment(at_ns=world.agenda.now_ns, measured=world.wire.measure()))
         world.agenda.after(self._settings.tick_ns // 2, self._watch)
 
     def _step(self) -> None:
@@ -95,7 +91,6 @@ class _Run:
         self._state, effects = step(self._settings, before, now_ns, inputs)
         world.carry_out(effects, operator=inputs.operator)
         self._wake_ns = effects.wake_ns
-        self._commanded = effects.send or self._commanded
         self._timeline.note_step(world.agenda.now_ns, self._state, effects)
         if self._recorder is not None:
             document, begins_block = self._journal.note(before, now_ns, inputs, effects)

@@ -16,11 +16,10 @@ from edgeguard.types import Cause, CycleRecord, Event, Grade, Mode, SetPoint
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """What every axis did at one time, and what it was told last (before the first command: nothing)."""
+    """What every axis did at one time."""
 
     at_ns: int
     measured: Mapping[str, float]
-    commanded: Mapping[str, float] | None
 
 
 @dataclass(slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import select
+import signal
 import sys
 from dataclasses import dataclass
 from typing import Any
@@ -133,6 +134,7 @@ class GuardProcess:
 
 def main(argv: list[str]) -> int:
     """``FD`` is the caller's channel, ``OPTIONS`` the ``Options`` as JSON."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever started us, and ends us through the channel
     caller = Channel.from_fd(int(argv[0]))
     try:
         options = from_plain(Options, json.loads(argv[1]))

@@ -67,6 +67,14 @@ def test_a_wall_stops_it_and_counts_once() -> None:
     assert world.bumps == 1
 
 
+def test_along_a_wall_it_slides() -> None:
+    world = World(walls=BOX, start=Pose(x=1, y=2 - ROBOT_RADIUS_M - 0.01, heading=0.3))
+    drive(world, seconds=1, linear=0.5)
+    assert world.pose.x == pytest.approx(1 + 0.5 * math.cos(0.3), abs=0.01)
+    assert world.pose.y <= 2 - ROBOT_RADIUS_M
+    assert world.bumps == 1
+
+
 @pytest.mark.parametrize(
     ("heading", "front", "left", "right"), [(0, 1.5, 1.2, 0.8), (math.pi / 2, 1.2, 0.5, 1.5), (math.pi, 0.5, 0.8, 1.2)]
 )

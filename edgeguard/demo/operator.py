@@ -77,11 +77,11 @@ ROUTE: Sequence[Waypoint] = (
     Waypoint(x=3.7, y=2.0),  # through the first doorway
     Waypoint(x=3.7, y=2.6, wait=True),
     Waypoint(x=6.2, y=2.6),  # through the second
-    Waypoint(x=6.2, y=1.0, wait=True),
-    Waypoint(x=6.2, y=2.5),
+    Waypoint(x=6.2, y=0.5, wait=True),
+    Waypoint(x=6.2, y=2.9),
     Waypoint(x=3.7, y=2.6),
-    Waypoint(x=3.7, y=1.0),
-    Waypoint(x=3.7, y=2.0, wait=True),
+    Waypoint(x=3.7, y=0.5),
+    Waypoint(x=3.7, y=2.3, wait=True),
     Waypoint(x=0.9, y=2.0),
     Waypoint(x=0.9, y=0.9, wait=True),
 )

@@ -1,9 +1,9 @@
 """Three rooms, a robot in them, and its three range sensors. Pure: motion and time are handed in.
 
 Metres, radians (anticlockwise from the x axis), metres and radians per second, monotonic nanoseconds. The robot is a
-disc that turns on the spot; a wall stops it and nothing else does. What it measures is what the motor controller's
-simulator reports, so the world is integrated from that alone: the same motion gives the same path. No noise, no slip,
-and no knowledge of models, guards or wires.
+disc that turns on the spot; along a wall it slides, into one it does not go. What it measures is what the motor
+controller's simulator reports, so the world is integrated from that alone: the same motion gives the same path. No
+noise, no slip, and no knowledge of models, guards or wires.
 """
 
 from __future__ import annotations
@@ -95,14 +95,17 @@ class World:
         pose = self.pose
         middle = pose.heading + turned / 2
         x, y = pose.x + gone * math.cos(middle), pose.y + gone * math.sin(middle)
-        free = all(_distance(wall, x, y) >= ROBOT_RADIUS_M for wall in self._walls)
-        if not free:
-            x, y = pose.x, pose.y
-            self.bumps += not self._touching
-        self._touching = not free
+        ways = ((x, y), (x, pose.y), (pose.x, y))  # freely, or along a wall
+        x, y = next((way for way in ways if self._is_free(*way)), (pose.x, pose.y))
+        touching = (x, y) != ways[0]
+        self.bumps += touching and not self._touching
+        self._touching = touching
         self.pose = Pose(x=x, y=y, heading=wrapped(pose.heading + turned))
         if math.dist(self.path[-1], (x, y)) >= 0.05:
             self.path.append((x, y))
+
+    def _is_free(self, x: float, y: float) -> bool:
+        return all(_distance(wall, x, y) >= ROBOT_RADIUS_M for wall in self._walls)
 
     def _range(self, direction: float) -> float:
         return min((_hit(wall, self.pose, direction) for wall in self._walls), default=RANGE_LIMIT_M)

@@ -22,6 +22,8 @@ _COUNTED = (Clear.FITTED, Clear.PROVEN, Clear.PROVEN_AND_DWELL)
 class Ledger:
     """The books of one step: opened on the state's, handed back as ``standing``."""
 
+    __slots__ = ("_events", "_held", "_now_ns", "_standing")
+
     def __init__(self, standing: Mapping[Cause, Standing], *, now_ns: int, events: list[Event]) -> None:
         self._standing = dict(standing)
         self._now_ns = now_ns
@@ -60,7 +62,7 @@ class Ledger:
     @property
     def latching(self) -> tuple[Cause, ...]:
         """What only the operator clears."""
-        return tuple(cause for cause in self.causes if TABLE[cause].latches)
+        return tuple(cause for cause in self.causes if TABLE[cause].latches) if self._standing else ()
 
     @property
     def ends_on_time(self) -> bool:

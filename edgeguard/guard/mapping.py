@@ -67,6 +67,7 @@ def _source(source: AxisSource, fields: Sequence[Field], *, where: str) -> Sourc
 def as_float32(value: float) -> float:
     """The nearest float32; what is too large for one becomes infinite, and NaN stays."""
     try:
-        return float(_FLOAT32.unpack(_FLOAT32.pack(value))[0])
+        [rounded] = _FLOAT32.unpack(_FLOAT32.pack(value))
     except OverflowError:
         return float("inf") if value > 0 else float("-inf")
+    return rounded  # type: ignore[no-any-return]

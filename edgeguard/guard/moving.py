@@ -19,7 +19,7 @@ from edgeguard.guard.rules import choose, engaged_rails, number
 from edgeguard.guard.settings import AxisLimits, Motive
 from edgeguard.guard.state import AxisMotion, Motion
 from edgeguard.guard.turn import Turn
-from edgeguard.types import Action, Grade, Mode, SetPoint
+from edgeguard.types import Action, Cause, Grade, Mode, SetPoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,24 +51,38 @@ def intend(turn: Turn) -> Intent:
 def move(turn: Turn, intent: Intent) -> SetPoint:
     """The next set-point on the way of ``intent``, which becomes the last one."""
     settings, motion = turn.settings, turn.motion
-    last = rest(settings.axes) if motion is None else motion.axes
+    last = rest(settings.axes) if motion is None else _stopped_without_us(turn, motion) or motion.axes
     since_ns = turn.now_ns if motion is None else motion.at_ns
     dt_s = min(turn.now_ns - since_ns, settings.tick_ns) / NS_PER_S
-    axes = tuple(
+    axes = [
         _stop_axis(turn, axis, at, grade=intent.grade, dt_s=dt_s)
         if target is None
         else _follow_axis(turn, axis, at, target, pulled=index in intent.pulled, dt_s=dt_s)
         for index, (axis, at, target) in enumerate(zip(settings.axes, last, intent.targets, strict=True))
-    )
-    turn.motion = Motion(axes=axes, at_ns=turn.now_ns)
+    ]
+    turn.motion = Motion(axes=tuple(axes), at_ns=turn.now_ns)
     values = {axis.name: _encoded(axis, at) for axis, at in zip(settings.axes, axes, strict=True)}
-    known = all(at.value is not None for at in axes)
+    known = None not in [at.value for at in axes]
     return SetPoint(axes=values, action=intent.action if known else Action.HOLD, life_ms=intent.life_ms)
 
 
 def rest(axes: tuple[AxisLimits, ...]) -> tuple[AxisMotion, ...]:
     """Before the first set-point: at the safe values, and nobody knows where the others are."""
     return tuple(AxisMotion(value=axis.safe) for axis in axes)
+
+
+def _stopped_without_us(turn: Turn, motion: Motion) -> tuple[AxisMotion, ...] | None:
+    """Behind a silence of more than the link time-out, or a clock that jumped, the motor controller has begun a stop.
+
+    What it had last from us would speed it up again, and what is measured is as old as the silence.
+    """
+    silent_ns = turn.now_ns - motion.at_ns
+    if silent_ns <= turn.settings.link_timeout_ns and not turn.ledger.struck_now(Cause.CLOCK_JUMP):
+        return None
+    return tuple(
+        at if axis.safe is None else AxisMotion(value=axis.safe)
+        for axis, at in zip(turn.settings.axes, motion.axes, strict=True)
+    )
 
 
 def rate_limited(turn: Turn, intent: Intent, set_point: SetPoint) -> tuple[str, ...]:
@@ -171,6 +185,8 @@ def _follow_axis(
     turn: Turn, axis: AxisLimits, at: AxisMotion, target: float, *, pulled: bool, dt_s: float
 ) -> AxisMotion:
     """At the model's rates, but what the envelope has pulled back comes back as a stop would."""
+    if at.value == target and at.decel is None:
+        return at  # it is there
     value = measured(turn, axis) if at.value is None else at.value
     if value is None:
         return AxisMotion(value=target, decel=None)  # nothing to start from: an actuator without a sensor

@@ -47,7 +47,9 @@ class View:
 
 def number(value: Value) -> float | None:
     """``value`` as a finite number; ``None`` when it is none."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, bool) or not isinstance(value, (int, Decimal)):
         return None
     try:
         as_float = float(value)
@@ -113,10 +115,12 @@ def _compare(condition: Compare, view: View) -> bool | None:
     value = number(view.value(condition.field))
     if value is None:
         return None
-    stays = condition.until is not None and condition in view.engaged
+    until = condition.until
     if condition.below is not None:
-        return value < condition.below or (stays and value <= condition.until)  # type: ignore[operator]
-    return value > condition.above or (stays and value >= condition.until)  # type: ignore[operator]
+        return value < condition.below or (until is not None and value <= until and condition in view.engaged)
+    return value > condition.above or (  # type: ignore[operator]  # one of the two is there
+        until is not None and value >= until and condition in view.engaged
+    )
 
 
 def _equals(value: Value, wanted: Value) -> bool | None:

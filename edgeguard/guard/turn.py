@@ -42,6 +42,26 @@ class Closing:
 class Turn:
     """Attributes named like those of ``GuardState`` are its next values."""
 
+    __slots__ = (
+        *GuardState.__slots__,
+        "before",
+        "cancel",
+        "closing",
+        "echo",
+        "events",
+        "foretold",
+        "inhibit",
+        "inputs",
+        "latch",
+        "renew",
+        "request",
+        "restart_worker",
+        "settings",
+        "urgent",
+        "verdict",
+        "view",
+    )
+
     def __init__(self, settings: Settings, state: GuardState, now_ns: int, inputs: Inputs) -> None:
         self.settings = settings
         self.inputs = inputs
@@ -145,12 +165,12 @@ class Turn:
         self.inhibit = False
 
     def _mode_asked_for(self) -> Mode:
+        if not self.ledger:
+            return Mode.INHIBITED if self.inhibit else Mode.ARMED
         if self.ledger.latching:
             return Mode.LATCHED
         if self.inhibit:
             return Mode.INHIBITED
-        if not self.ledger:
-            return Mode.ARMED
         return Mode.INTERVENING if self.mode in (Mode.ARMED, Mode.INTERVENING) else Mode.INHIBITED
 
     # How a cycle ends.

@@ -53,13 +53,13 @@ def watch_clock(turn: Turn, *, back_ns: int) -> None:
 def watch_link(turn: Turn) -> None:
     """The wire, and the motor controller behind it. A new session starts from nothing."""
     link, ledger = turn.inputs.link, turn.ledger
-    session = (link.generation, link.session)
-    if link.up and session != turn.session:
+    session, up = (link.generation, link.session), link.up
+    if up and session != turn.session:
         turn.renew = turn.renew or turn.session is not None
         turn.inhibit, turn.session, turn.at_rest = True, session, False
         turn.urgent = True  # its first frame is a stop
         turn.forget_held_places()
-    if not link.up:
+    if not up:
         turn.at_rest = False
         ledger.hold(Cause.LINK_LOST, link.problem or link.state.value)
         return

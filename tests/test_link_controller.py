@@ -345,3 +345,20 @@ def test_no_motor_is_faster_than_its_rates(goals: list[float]) -> None:
         motor.advance(0.1)
         assert abs(motor.value - before) <= 0.1 * DECEL + 1e-12
         assert abs(motor.value) <= max(abs(before), abs(goal))
+
+
+def test_a_stop_never_speeds_anything_up():
+    motor = Motor(MotorAxis(name="linear", accel=2, decel=4))
+    motor.follow(0.3)
+    motor.advance(1)
+    for goal in (0.5, 0.3, -0.2):
+        motor.ease(goal)
+        motor.advance(1)
+        assert motor.value == (0.3 if goal > 0 else 0.0)
+
+
+def test_an_axis_that_holds_goes_where_a_stop_says():
+    motor = Motor(MotorAxis(name="gripper", accel=2, decel=4, holds=True))
+    motor.ease(0.1)
+    motor.advance(1)
+    assert motor.value == 0.1

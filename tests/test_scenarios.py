@@ -23,20 +23,7 @@ FILES = sorted(file for file in SCENARIOS.glob("*.toml") if file.stem != "robot"
 IN_FLIGHT_NS = 8 * NS_PER_MS
 """What the last command before a stop may still do: its time on the line and the motor controller's latency."""
 
-ONLY_FROM_THE_LAST_COMMAND = pytest.mark.xfail(
-    strict=True,
-    reason="a stop starts from the last command although the motor controller has begun to stop by itself",
-)
-
-
-def each(*marked: str):
-    return pytest.mark.parametrize(
-        "file",
-        [
-            pytest.param(file, id=file.stem, marks=[ONLY_FROM_THE_LAST_COMMAND] * (file.stem in marked))
-            for file in FILES
-        ],
-    )
+each = pytest.mark.parametrize("file", FILES, ids=[file.stem for file in FILES])
 
 
 @functools.cache
@@ -48,7 +35,7 @@ def test_there_are_ten():
     assert len(FILES) == 10
 
 
-@each()
+@each
 def test_it_comes_as_expected(file):
     scenario = read_scenario(file)
     judgements = judge(scenario.expectation, run_of(file), scenario.assembly.config)
@@ -56,14 +43,14 @@ def test_it_comes_as_expected(file):
     assert len(judgements) >= 10
 
 
-@each()
+@each
 def test_it_says_in_a_paragraph_what_it_shows(file):
     about = read_scenario(file).about
     assert 200 < len(about) < 500
     assert about.endswith(".")
 
 
-@each()
+@each
 def test_it_replays_identically(file, tmp_path):
     outcome = replay(read_flight(record(read_scenario(file), tmp_path / "flight.log")))
     assert outcome.differences == []
@@ -71,7 +58,7 @@ def test_it_replays_identically(file, tmp_path):
     assert outcome.tally.flaws == []
 
 
-@each()
+@each
 def test_it_gives_the_same_run_twice(file):
     once, again = run_of(file), simulate(read_scenario(file))
     assert once.events == again.events
@@ -79,7 +66,7 @@ def test_it_gives_the_same_run_twice(file):
     assert once.moments == again.moments
 
 
-@each()
+@each
 def test_the_robot_moves_only_while_armed_or_on_a_rule(file):
     timeline = run_of(file)
     for at_ns, set_point in timeline.sent:
@@ -87,7 +74,7 @@ def test_the_robot_moves_only_while_armed_or_on_a_rule(file):
             assert timeline.mode_at(at_ns) in (Mode.ARMED, Mode.INTERVENING)
 
 
-@each("suspended", "operator_stop")
+@each
 def test_no_stop_speeds_the_robot_up(file):
     """Measured at the wheels, whatever the guard believes."""
     timeline = run_of(file)

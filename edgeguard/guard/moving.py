@@ -77,7 +77,7 @@ def _stopped_without_us(turn: Turn, motion: Motion) -> tuple[AxisMotion, ...] | 
     What it had last from us would speed it up again, and what is measured is as old as the silence.
     """
     silent_ns = turn.now_ns - motion.at_ns
-    if silent_ns <= turn.settings.link_timeout_ns and not turn.ledger.struck_now(Cause.CLOCK_JUMP):
+    if silent_ns <= turn.settings.link_timeout_ns and not turn.ledger.raised_now(Cause.CLOCK_JUMP):
         return None
     return tuple(
         at if axis.safe is None else AxisMotion(value=axis.safe)

@@ -32,9 +32,10 @@ The motor controller answers a hello with a welcome, in which it puts a session 
 again for the same nonce), and every command it accepts with an echo. It accepts a command of its present session whose
 sequence number is newer than the last one (RFC 1982; the first of a session always is). It stops by itself when the
 life of the last accepted command ends or the link time-out has passed since, whichever is first. A command with a
-non-finite axis, an unknown action or another number of axes is dropped like a damaged one. Move and stop follow the
-axes; a stop is obeyed in every state, a move neither in fault nor in e-stop nor when latched, though it is accepted and
-echoed. Hold comes to rest at the motor controller's own deceleration, torque off coasts; both leave the axes unread.
+non-finite axis, an unknown action or another number of axes is dropped like a damaged one. Move follows the axes, but
+neither in fault nor in e-stop nor when latched, though it is accepted and echoed. Stop is obeyed in every state: it
+follows the axes as far as they lead towards rest, so that it never speeds anything up, and in fault or e-stop it comes
+to rest at the motor controller's own deceleration. So does hold; torque off coasts; both leave the axes unread.
 
 A command costs 19 + 4n bytes on the line: 27 bytes for two axes, 2.4 ms at 115,200 baud.
 """

@@ -174,20 +174,23 @@ class ControllerCore:
         )
         self.received.append(self._last)
         self._standing_until_ns = self._now_ns + min(command.life_ms, self._link_timeout_ms) * NS_PER_MS
+        tripped = bool(self._flags & (MotorFlag.ESTOP | MotorFlag.FAULT))
         if command.action is Action.MOVE:
-            if self._flags & (MotorFlag.ESTOP | MotorFlag.FAULT | MotorFlag.LATCHED):
+            if tripped or self._flags & MotorFlag.LATCHED:
                 return
             self._stopping.clear()
         elif earlier is None or earlier.action is not command.action:
             self._note_stop(StopCause.COMMAND)
         self._flags &= ~MotorFlag.EXPIRED
         for name, motor in self._motors.items():
-            if command.action in (Action.MOVE, Action.STOP):
+            if command.action is Action.MOVE:
                 motor.follow(command.axes[name])
-            elif command.action is Action.HOLD:
+            elif command.action is Action.TORQUE_OFF:
+                motor.coast()
+            elif command.action is Action.HOLD or tripped:
                 motor.brake()
             else:
-                motor.coast()
+                motor.ease(command.axes[name])
         self._note_rest()
 
     def _echo(self) -> Echo:

@@ -47,6 +47,10 @@ class Motor:
         """Go to ``goal``: away from 0 at ``accel``, towards 0 at ``decel``."""
         self._goal, self._coasting = goal, False
 
+    def ease(self, goal: float) -> None:
+        """Go to ``goal`` as far as that leads towards rest: a stop never speeds up. An axis that holds goes there."""
+        self.follow(goal if self.axis.holds else min(max(goal, min(self.value, 0.0)), max(self.value, 0.0)))
+
     def brake(self) -> None:
         """Come to rest at ``decel``."""
         self.follow(self.value if self.axis.holds else 0.0)

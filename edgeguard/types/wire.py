@@ -24,7 +24,7 @@ class Action(str, Enum):
     """What the motor controller is asked to do."""
 
     MOVE = "move"  # follow the axes
-    STOP = "stop"  # follow the axes, which are on their way to the safe values; obeyed in every state
+    STOP = "stop"  # follow the axes as far as they lead towards rest, never faster; obeyed in every state
     HOLD = "hold"  # come to rest at the controller's own deceleration and stay there under power
     TORQUE_OFF = "torque_off"  # cut the power and coast
 

@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from typing import Any, TypeGuard
 
 from edgeguard.channel import Message
-from edgeguard.types import Answer, Finish, Observation, Pass, Request
+from edgeguard.types import Answer, Finish, Observation, Pass, Request, Value
 
 
 def request_message(request: Request, *, admit: bool = True) -> Message:
@@ -65,7 +65,7 @@ def observation_message(observation: Observation) -> Message:
 
 def read_observation(message: Mapping[str, Any]) -> Observation | None:
     fields, captured_ns, ages_ns = message.get("fields"), message.get("captured_ns"), message.get("ages_ns", {})
-    if not isinstance(fields, dict) or not _is_integer(captured_ns) or not isinstance(ages_ns, dict):
+    if not _is_flat(fields) or not _is_integer(captured_ns) or not isinstance(ages_ns, dict):
         return None
     if not all(_is_integer(age_ns) for age_ns in ages_ns.values()):
         return None
@@ -91,7 +91,7 @@ def read_answer(message: Mapping[str, Any]) -> Answer | None:
     """An answer as the worker states it; its values are not yet checked against the schema."""
     numbers, times_ns = _integers(message, ("request_id", "epoch")), message.get("times_ns")
     values, bound_ns, passes = message.get("values"), message.get("bound_ns"), message.get("passes")
-    if numbers is None or message.get("finish") not in list(Finish) or not isinstance(values, (dict, type(None))):
+    if numbers is None or message.get("finish") not in list(Finish) or not (values is None or _is_flat(values)):
         return None
     if not _is_integers(times_ns, length=4) or not (bound_ns is None or _is_integer(bound_ns)):
         return None
@@ -111,6 +111,10 @@ def read_answer(message: Mapping[str, Any]) -> Answer | None:
         parse_ns=times_ns[3],
         passes=tuple(Pass(k=k, p=p, elapsed_ns=elapsed_ns) for k, p, elapsed_ns in passes),
     )
+
+
+def _is_flat(value: object) -> TypeGuard[dict[str, Value]]:
+    return isinstance(value, dict) and not any(isinstance(item, (dict, list)) for item in value.values())
 
 
 def _is_integer(value: object) -> TypeGuard[int]:

@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgeguard.channel import DRAIN_LIMIT, MESSAGE_LIMIT_BYTES, Channel, MessageTooLargeError, decode, encode
-from edgeguard.messages import answer_message, read_answer, read_observation, read_request, request_message
+from edgeguard.messages import (
+    answer_message,
+    observation_message,
+    read_answer,
+    read_observation,
+    read_request,
+    request_message,
+)
 from edgeguard.types import Answer, Finish, Observation, Pass, Request
 
 JSON = st.recursive(
@@ -122,3 +129,9 @@ def test_a_message_of_the_wrong_shape_is_none_and_never_an_exception(message, da
     del message[key]
     for read in (read_request, read_answer, read_observation):
         read(message)
+
+
+def test_a_field_that_is_no_scalar_makes_the_message_garbage():
+    nested = {**observation_message(OBSERVATION), "fields": {"said": {"deeper": 1}}}
+    assert read_observation(nested) is None
+    assert read_answer({**answer_message(ANSWER), "values": {"speed": [1]}}) is None

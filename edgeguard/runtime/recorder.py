@@ -17,7 +17,7 @@ import sys
 from enum import IntFlag
 from pathlib import Path
 
-from edgeguard.clock import NS_PER_S, SystemClock
+from edgeguard.clock import NS_PER_MS, NS_PER_S, SystemClock
 from edgeguard.guard.interface import Effects, Inputs
 from edgeguard.guard.state import GuardState
 from edgeguard.plain import from_plain, to_plain
@@ -30,6 +30,9 @@ PACKET_LIMIT_BYTES = 192 << 10
 """Below Linux's default socket buffer (212,992 bytes)."""
 
 SYNC_EVERY_NS = NS_PER_S
+
+GATHER_NS = 40 * NS_PER_MS
+"""Two ticks: a record of a few steps is a fifth smaller than as many of one, and 24 h then fit in 500 MB."""
 
 
 class PacketFlag(IntFlag):
@@ -90,27 +93,45 @@ class Recorder:
         self._writer = FlightWriter(file, header=header)
         self._clock = SystemClock()
         self._synced_ns = self._clock.now_ns()
+        self._gathered: list[bytes] = []
+        self._begins_block = False
 
     def run(self) -> None:
         """Write until the guard's end closes."""
-        while packet := self._next():
-            flags, document = PacketFlag(packet[0]), packet[1:]
-            begins_block = PacketFlag.BEGINS_BLOCK in flags
-            if begins_block:
-                self._rotate()
-            self._writer.append(document, begins_block=begins_block)
-            if PacketFlag.TRANSITION in flags:
+        ended = False
+        while not ended:
+            ended = self._gather(self._clock.now_ns() + GATHER_NS)
+            self._write()
+            if self._clock.now_ns() - self._synced_ns >= SYNC_EVERY_NS:
                 self._sync()
         self._writer.close()
 
-    def _next(self) -> bytes:
-        """The next packet, empty at the end; what was written meanwhile is synced in time."""
-        while True:
-            left_ns = self._synced_ns + SYNC_EVERY_NS - self._clock.now_ns()
-            if left_ns <= 0:
-                self._sync()
-            elif select.select([self._socket], [], [], left_ns / NS_PER_S)[0]:
-                return self._socket.recv(PACKET_LIMIT_BYTES)
+    def _gather(self, until_ns: int) -> bool:
+        """Take what comes until then; true when the guard's end has closed."""
+        while (left_ns := until_ns - self._clock.now_ns()) > 0:
+            if not select.select([self._socket], [], [], left_ns / NS_PER_S)[0]:
+                return False
+            packet = self._socket.recv(PACKET_LIMIT_BYTES)
+            if not packet:
+                return True
+            self._take(PacketFlag(packet[0]), packet[1:])
+        return False
+
+    def _take(self, flags: PacketFlag, document: bytes) -> None:
+        if PacketFlag.BEGINS_BLOCK in flags:
+            self._write()
+            self._rotate()
+            self._begins_block = True
+        self._gathered.append(document)
+        if PacketFlag.TRANSITION in flags:
+            self._write()
+            self._sync()
+
+    def _write(self) -> None:
+        if self._gathered:
+            self._writer.append(*self._gathered, begins_block=self._begins_block)
+            self._gathered.clear()
+            self._begins_block = False
 
     def _sync(self) -> None:
         self._writer.sync()

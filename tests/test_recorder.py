@@ -10,9 +10,12 @@ from collections.abc import Iterator
 import pytest
 from robot import AHEAD, Robot, drive, motors
 
+from edgeguard.clock import NS_PER_S
+from edgeguard.errors import FlightLogError
 from edgeguard.runtime.flight_log import read_flight
 from edgeguard.runtime.flight_record import FlightStep
 from edgeguard.runtime.replay import replay
+from edgeguard.simulation.recorded import recorded_drive
 from edgeguard.types import Mode
 
 
@@ -47,6 +50,21 @@ def test_a_drive_replays_to_the_same_decisions(robot):
     assert verdict.tally.decisions > 20
     assert not verdict.differences
     assert not verdict.tally.flaws
+
+
+def test_a_recorded_drive_is_told_as_it_was(robot):
+    with robot.guarded() as guard:
+        eventful(robot, guard)
+    drive_told = recorded_drive(read_flight(robot.folder / "state" / "flight.log"))
+    modes = [span.mode for span in drive_told.timeline.modes]
+    assert modes[0] is Mode.INHIBITED
+    assert modes[-1] is Mode.LATCHED
+    assert {Mode.ARMED, Mode.INTERVENING} <= set(modes)
+    assert drive_told.timeline.moves(drive_told.axes[0])
+    stretch = recorded_drive(read_flight(robot.folder / "state" / "flight.log"), from_ns=NS_PER_S // 2, to_ns=NS_PER_S)
+    assert stretch.timeline.duration_ns == NS_PER_S // 2
+    with pytest.raises(FlightLogError, match="no step in the stretch"):
+        recorded_drive(read_flight(robot.folder / "state" / "flight.log"), from_ns=10**15)
 
 
 def test_what_a_killed_guard_had_recorded_is_readable(robot):

@@ -432,7 +432,7 @@ from edgeguard.simulation.scenario import read_scenario
 from edgeguard.simulation.simulation import simulate
 scenario = read_scenario(Path({str(SCENARIOS / "one_late_answer.toml")!r}))
 try:
-    draw(scenario, simulate(scenario), file=Path("run.png"))
+    draw(simulate(scenario), title="a run", about="", axes=scenario.assembly.config.axes, file=Path("run.png"))
 except MissingExtraError as error:
     print(error)
 """

@@ -28,6 +28,8 @@ With --config OTHER: what another configuration of the same robot would have dec
 the decisions that differ. The recorded world does not react to them, and the model does not answer what it was not
 asked.
 
+With --plot FILE: the drive as a picture, commanded and measured, modes and causes. --from and --to take a stretch.
+
 exit codes: 0 everything is the same; 1 something differs; 2 OTHER cannot be used; 15 LOG cannot be used.
 """
 
@@ -45,12 +47,17 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("log", type=Path, metavar="LOG", help="a flight log")
     parser.add_argument("--config", type=Path, metavar="OTHER", help="decide with this configuration instead")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the last start into this .png, .svg or .pdf")
+    parser.add_argument("--from", dest="from_s", type=float, default=0.0, metavar="S", help="seconds since its start")
+    parser.add_argument("--to", dest="to_s", type=float, metavar="S", help="seconds since its start")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(func=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     entries = read_flight(arguments.log)
+    if arguments.plot is not None:
+        _draw(arguments)
     if arguments.config is None:
         outcome = replay(entries)
         _check(outcome.tally, arguments.log)
@@ -63,6 +70,19 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _show_opinion(opinion, arguments.config)
     return 1 if opinion.divergences else 0
+
+
+def _draw(arguments: argparse.Namespace) -> None:
+    from edgeguard.simulation.plot import draw
+    from edgeguard.simulation.recorded import recorded_drive
+
+    drive = recorded_drive(
+        read_flight(arguments.log),
+        from_ns=round(arguments.from_s * NS_PER_S),
+        to_ns=None if arguments.to_s is None else round(arguments.to_s * NS_PER_S),
+    )
+    about = f"recorded {drive.created}, from {arguments.log}"
+    draw(drive.timeline, title="recorded drive", about=about, axes=drive.axes, file=arguments.plot)
 
 
 def _check(tally: Tally, log: Path) -> None:

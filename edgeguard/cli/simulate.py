@@ -68,7 +68,13 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.plot is not None:
         from edgeguard.simulation.plot import draw
 
-        draw(scenario, timeline, file=arguments.plot)
+        draw(
+            timeline,
+            title=scenario.name.replace("_", " "),
+            about=scenario.about,
+            axes=scenario.assembly.config.axes,
+            file=arguments.plot,
+        )
     if arguments.json:
         print(json.dumps(_summary(scenario, timeline, judgements), indent=2))
     else:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from edgeguard.clock import NS_PER_MS, NS_PER_S
 from edgeguard.config.sections import Axis
 from edgeguard.errors import ConfigError, MissingExtraError
-from edgeguard.simulation.scenario import Scenario
 from edgeguard.simulation.timeline import Timeline
 from edgeguard.types import Action, Grade, Mode
 
@@ -47,21 +46,20 @@ _CHARACTERS_PER_INCH = 15.0
 """Of a label, at its size; for keeping labels apart."""
 
 
-def draw(scenario: Scenario, timeline: Timeline, *, file: Path) -> None:
-    """Draw ``timeline`` into ``file``."""
-    figure = _compose(scenario, timeline)
+def draw(timeline: Timeline, *, title: str, about: str, axes: Sequence[Axis], file: Path) -> None:
+    """Draw ``timeline`` into ``file``, with those of ``axes`` that moved."""
+    figure = _compose(timeline, title=title, about=about, axes=[axis for axis in axes if timeline.moves(axis)])
     try:
         figure.savefig(file, dpi=160)
     except (OSError, ValueError) as error:  # a folder that is not there, an ending that names no format
         raise ConfigError(f"{file}: cannot be drawn ({error}); name a .png, .svg or .pdf file") from error
 
 
-def _compose(scenario: Scenario, timeline: Timeline) -> Figure:
+def _compose(timeline: Timeline, *, title: str, about: str, axes: Sequence[Axis]) -> Figure:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise MissingExtraError(package="matplotlib", extra="plots", purpose="drawing a timeline") from error
-    axes = [axis for axis in scenario.assembly.config.axes if timeline.moves(axis)]
     causes = list(dict.fromkeys(span.cause for span in timeline.causes))
     heights = [_AXIS_IN, *[_OTHER_AXIS_IN] * (len(axes) - 1)] if axes else []
     heights += [_MODE_IN, _CAUSE_IN * max(1, len(causes))]
@@ -83,9 +81,9 @@ def _compose(scenario: Scenario, timeline: Timeline) -> Figure:
             "hspace": 0.16 * len(heights) / sum(heights),
         },
     )[:, 0]
-    figure.text(0.012, 1 - 0.3 / height_in, scenario.name.replace("_", " "), size=14, weight="bold", color=INK)
-    about = "\n".join(textwrap.wrap(scenario.about, 150))
-    figure.text(0.012, 1 - 0.4 / height_in, about, size=8.5, color=PALE, va="top", linespacing=1.35)
+    figure.text(0.012, 1 - 0.3 / height_in, title, size=14, weight="bold", color=INK)
+    lines = "\n".join(textwrap.wrap(about, 150))
+    figure.text(0.012, 1 - 0.4 / height_in, lines, size=8.5, color=PALE, va="top", linespacing=1.35)
     for panel, axis in zip(panels, axes, strict=False):
         _draw_axis(panel, axis, timeline)
     _draw_modes(panels[-2], timeline)

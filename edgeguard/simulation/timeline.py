@@ -1,10 +1,11 @@
-"""What came of a simulated run, over the world's time: motion, modes, causes, decisions, events.
+"""What came of a run, simulated or recorded, over its time: motion, modes, causes, decisions, events.
 
-Nanoseconds from the start of the scenario; axis values in their units. Data for people, plots and checks.
+Nanoseconds from the start; axis values in their units. Data for people, plots and checks.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -77,8 +78,8 @@ class Timeline:
 
     def moves(self, axis: Axis) -> bool:
         """Whether this axis did anything to speak of."""
-        values = [moment.measured[axis.name] for moment in self.moments]
-        return max(values) - min(values) > (axis.high - axis.low) / 100
+        values = [value for moment in self.moments if math.isfinite(value := moment.measured[axis.name])]
+        return bool(values) and max(values) - min(values) > (axis.high - axis.low) / 100
 
     def mode_at(self, at_ns: int) -> Mode | None:
         return next((span.mode for span in self.modes if span.covers(at_ns)), None)

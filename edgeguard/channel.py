@@ -53,12 +53,17 @@ def _number(value: object) -> float:
 
 
 class Channel:
-    """One end of a non-blocking message socket. ``closed`` turns true once the peer is gone."""
+    """One end of a non-blocking message socket. ``closed`` turns true once the peer is gone.
 
-    def __init__(self, sock: socket.socket) -> None:
+    ``garbage`` counts the packets that were no message; one of more than ``limit_bytes`` is cut off and so is none.
+    """
+
+    def __init__(self, sock: socket.socket, *, limit_bytes: int = MESSAGE_LIMIT_BYTES) -> None:
         sock.setblocking(False)
         self._socket = sock
+        self._limit_bytes = limit_bytes
         self.closed = False
+        self.garbage = 0
 
     @classmethod
     def pair(cls) -> tuple[Channel, socket.socket]:
@@ -103,9 +108,9 @@ class Channel:
             fds: list[int] = []
             try:
                 if max_fds:
-                    packet, fds, _, _ = socket.recv_fds(self._socket, MESSAGE_LIMIT_BYTES, max_fds)
+                    packet, fds, _, _ = socket.recv_fds(self._socket, self._limit_bytes, max_fds)
                 else:
-                    packet = self._socket.recv(MESSAGE_LIMIT_BYTES)
+                    packet = self._socket.recv(self._limit_bytes)
             except (BlockingIOError, InterruptedError):
                 break
             except OSError:
@@ -115,7 +120,9 @@ class Channel:
                 self.closed = True
                 break
             message = decode(packet)
-            if message is not None:
+            if message is None:
+                self.garbage += 1
+            else:
                 arrived.append((message, list(fds)))
         return arrived
 

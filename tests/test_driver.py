@@ -30,7 +30,8 @@ def test_a_thousand_ticks_leave_no_cyclic_garbage(robot):
         config=robot.config, profile=robot.profile, state_directory=robot.folder / "state", worker=robot.worker
     )
     clock = SystemClock()
-    wire = SerialWire(parts.config, port=robot.motors.port, now_ns=clock.now_ns())
+    wire = SerialWire(parts.config, port=robot.motors.port)
+    wire.connect(now_ns=clock.now_ns())
     settings = Settings.from_config(parts.config, parts.assembly.fields, reserve_ns=5 * NS_PER_MS, wire_ns=3_000_000)
     driver = Driver(
         settings=settings,

@@ -107,5 +107,6 @@ TABLE: Mapping[Cause, Row] = {
     Cause.GUARD_OVERRUN: _comfortable(Clear.ON_TIME, "the guard was not scheduled for a tick: grant it real-time"),
     Cause.OPERATOR_STOP: _emergency(Clear.OPERATOR, "re-arm when the robot may move again"),
     Cause.CONFIGURATION_RELOAD: _comfortable(Clear.RESTART, "the guard is about to restart with another file"),
+    Cause.SHUTDOWN: _comfortable(Clear.RESTART, "the guard was told to end, and ends at standstill"),
     Cause.LATCH_FILE: _emergency(Clear.OPERATOR, "latched before this start, or the state directory is unusable"),
 }

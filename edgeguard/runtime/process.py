@@ -1,9 +1,8 @@
 """The guard's own process: owns tick, deadline and wire, and waits for nobody.
 
-Started by ``edgeguard.runtime.handle`` as ``python -m edgeguard.runtime.process FD OPTIONS``. It imports neither numpy
-nor onnxruntime, prints nothing, and talks to its caller over a channel that never blocks. One loop: wait for the next
-timer or a message, take what has arrived, one step of the core, carry it out. It ends when the caller says so or is
-gone: the robot then stops by the life of its last command.
+Started by ``edgeguard.runtime.handle`` as ``python -m edgeguard.runtime.process FD OPTIONS``, or as a service by
+``edgeguard.runtime.service``. It imports neither numpy nor onnxruntime and prints nothing. One loop: wait for the next
+timer or a message, take what has arrived, one step of the core, carry it out. It ends when its audience does.
 """
 
 from __future__ import annotations
@@ -19,34 +18,37 @@ from typing import Any
 from edgeguard.channel import Channel
 from edgeguard.clock import NS_PER_S, Clock, SystemClock
 from edgeguard.errors import ConfigError, EdgeguardError
+from edgeguard.guard.sensing import stop_word
 from edgeguard.guard.settings import Settings
-from edgeguard.messages import read_observation
-from edgeguard.plain import from_plain, to_plain
+from edgeguard.plain import from_plain
+from edgeguard.runtime.audience import Audience, Heard
+from edgeguard.runtime.caller import Caller
 from edgeguard.runtime.driver import Driver
 from edgeguard.runtime.parts import Parts
 from edgeguard.runtime.realtime import measure_reserve_ns, request_real_time
 from edgeguard.runtime.serial_wire import SerialWire, command_wire_ns
 from edgeguard.runtime.status import Status, status_of
-from edgeguard.types import Observation, OperatorWord
+from edgeguard.types import OperatorWord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What the caller says at the start. Paths are absolute."""
+    """What the guard is told at the start. Paths are absolute. ``await_port``: a port that is not there may come."""
 
     config: str
     profile: str
     worker: tuple[str, ...]
     state_directory: str | None = None
     port: str | None = None
+    await_port: bool = False
 
 
 class GuardProcess:
     """Everything that the process owns."""
 
-    def __init__(self, *, options: Options, caller: Channel, clock: Clock) -> None:
+    def __init__(self, *, options: Options, audience: Audience, clock: Clock) -> None:
         self._clock = clock
-        self._caller = caller
+        self._audience = audience
         self._parts = parts = Parts(
             config=options.config,
             profile=options.profile,
@@ -54,34 +56,41 @@ class GuardProcess:
             worker=options.worker,
         )
         config = parts.config
-        self._wire = SerialWire(config, port=options.port, now_ns=clock.now_ns())
+        self._wire = SerialWire(config, port=options.port)
+        if not options.await_port:
+            self._wire.connect(now_ns=clock.now_ns())
         self._wire_ns = command_wire_ns(config)
         parts.supervisor.poll(clock.now_ns())  # the worker loads while we measure: that is the load to measure under
         self._real_time = request_real_time()
         given_ns = config.timing.reserve_ns
         self._reserve_ns = measure_reserve_ns(clock, fifo=self._real_time.fifo) if given_ns is None else given_ns
+        self._settings = Settings.from_config(
+            config, parts.assembly.fields, reserve_ns=self._reserve_ns, wire_ns=self._wire_ns
+        )
         self._driver = Driver(
-            settings=Settings.from_config(
-                config, parts.assembly.fields, reserve_ns=self._reserve_ns, wire_ns=self._wire_ns
-            ),
+            settings=self._settings,
             wire=self._wire,
             worker=parts.supervisor,
             latch=parts.latch,
             recorder=parts.start_recorder(reserve_ns=self._reserve_ns, wire_ns=self._wire_ns),
             clock=clock,
         )
-        self._ending = False
-        self._lost = 0  # messages that the caller's full socket did not take
 
     def run(self) -> None:
-        """Tick until the caller ends it."""
-        self._caller.send({"type": "started", "status": to_plain(self._status())})
-        while not self._ending and not self._caller.closed:
+        """Tick until the audience ends it."""
+        self._audience.begin(self._settings, self._status())
+        while not self._audience.ended:
             lateness_ns = self._wait()
-            observation, operator = self._hear_caller()
+            heard = self._audience.hear(self._clock.now_ns(), self._status)
             self._driver.conditions = self._parts.profile.conditions(self._parts.supervisor.ready)
-            self._driver.step(self._clock.now_ns(), lateness_ns=lateness_ns, observation=observation, operator=operator)
-            self._tell_caller()
+            self._driver.step(
+                self._clock.now_ns(),
+                lateness_ns=lateness_ns,
+                observation=heard.observation,
+                refusal=heard.refusal,
+                operator=self._operator_words(heard),
+            )
+            self._audience.tell(self._driver, self._clock.now_ns())
 
     def close(self) -> None:
         """Leave: the wire falls silent, and the last command's life ends the motion."""
@@ -90,7 +99,7 @@ class GuardProcess:
 
     def _wait(self) -> int:
         """Wait for a message or the next timer; how late the timer was, 0 for a message."""
-        filenos = [self._caller.fileno(), *self._parts.supervisor.filenos]
+        filenos = [*self._audience.filenos, *self._parts.supervisor.filenos]
         if self._wire.fileno is not None:
             filenos.append(self._wire.fileno)
         timeout_ns = max(0, self._driver.wake_ns - self._clock.now_ns())
@@ -100,27 +109,10 @@ class GuardProcess:
             self._driver.lateness.note(lateness_ns)
         return lateness_ns
 
-    def _hear_caller(self) -> tuple[Observation | None, tuple[OperatorWord, ...]]:
-        """The newest observation and every operator's word that has arrived."""
-        observation: Observation | None = None
-        operator: list[OperatorWord] = []
-        for message in self._caller.receive():
-            kind = message["type"]
-            if kind == "observation":
-                observation = read_observation(message) or observation
-            elif kind == "operator" and message.get("word") in list(OperatorWord):
-                operator.append(OperatorWord(message["word"]))
-            elif kind == "status":
-                self._caller.send({"type": "status", "status": to_plain(self._status())})
-            elif kind == "end":
-                self._ending = True
-        return observation, tuple(operator)
-
-    def _tell_caller(self) -> None:
-        for record in self._driver.take_records():
-            self._lost += not self._caller.send({"type": "record", "record": to_plain(record)})
-        for event in self._driver.take_events():
-            self._lost += not self._caller.send({"type": "event", "event": to_plain(event)})
+    def _operator_words(self, heard: Heard) -> tuple[OperatorWord, ...]:
+        """What the operator said, also in an observation that a newer one has superseded."""
+        said = any(stop_word(one, settings=self._settings) for one in heard.superseded)
+        return (*heard.operator, OperatorWord.STOP) if said else heard.operator
 
     def _status(self) -> Status:
         status = status_of(self._driver, self._parts, reserve_ns=self._reserve_ns, wire_ns=self._wire_ns)
@@ -128,19 +120,19 @@ class GuardProcess:
             status,
             scheduling=self._real_time.scheduling,
             memory=self._real_time.memory,
-            counters={**status.counters, "messages_lost": self._lost},
+            counters={**status.counters, **self._audience.counters},
         )
 
 
 def main(argv: list[str]) -> int:
     """``FD`` is the caller's channel, ``OPTIONS`` the ``Options`` as JSON."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever started us, and ends us through the channel
-    caller = Channel.from_fd(int(argv[0]))
+    channel = Channel.from_fd(int(argv[0]))
     try:
         options = from_plain(Options, json.loads(argv[1]))
-        process = GuardProcess(options=options, caller=caller, clock=SystemClock())
+        process = GuardProcess(options=options, audience=Caller(channel), clock=SystemClock())
     except EdgeguardError as error:
-        caller.send(_failure(error))
+        channel.send(_failure(error))
         return error.exit_code
     try:
         process.run()

@@ -10,9 +10,9 @@ from edgeguard.types.wire import wire_time_ns
 
 
 class SerialWire:
-    """The link that a configuration describes. Opening fails with ``LinkError``, once, at the start."""
+    """The link that a configuration describes. It opens by itself when polled, and says then what is in the way."""
 
-    def __init__(self, config: Config, *, port: str | None, now_ns: int) -> None:
+    def __init__(self, config: Config, *, port: str | None) -> None:
         path = port or config.link.port
         if not path:
             raise ConfigError(f"{config.file}: link.port: missing; name the serial port (or pass port)")
@@ -24,6 +24,9 @@ class SerialWire:
             axis_count=len(axes),
             echo_timeout_ns=config.link.echo_timeout_ns,
         )
+
+    def connect(self, *, now_ns: int) -> None:
+        """Open now, or fail with ``LinkError``: for whoever wants to know at the start."""
         self._link.connect(now_ns=now_ns)
 
     @property

@@ -72,6 +72,7 @@ class Cause(str, Enum):
     GUARD_OVERRUN = "guard overrun"
     OPERATOR_STOP = "operator stop"
     CONFIGURATION_RELOAD = "configuration reload"
+    SHUTDOWN = "shutdown"
     LATCH_FILE = "latch file"
 
 

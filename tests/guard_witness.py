@@ -40,7 +40,7 @@ class Witness:
         self._mode(before, inputs, after)
         self._decision(before, now_ns, after, effects)
         self._wire(before, now_ns, inputs, after, effects)
-        self._stop(before, now_ns, after)
+        self._stop(before, now_ns, inputs, after)
         self._interlocks(before, now_ns, inputs, after, effects)
 
     def _books(self, before: GuardState, after: GuardState, effects: Effects) -> None:
@@ -139,13 +139,18 @@ class Witness:
         assert rule.targets is not None
         assert holds(rule, view) is True, "unknown moved"
 
-    def _stop(self, before: GuardState, now_ns: int, after: GuardState) -> None:
+    def _stop(self, before: GuardState, now_ns: int, inputs: Inputs, after: GuardState) -> None:
         """While a stop is in force the speed never rises, and deceleration and jerk keep within their limits."""
         if before.motion is None or after.motion is None or after.motion is before.motion:
             return
+        silent_ns = now_ns - before.motion.at_ns + inputs.boottime_offset_ns - (before.boottime_offset_ns or 0)
+        stood = silent_ns > self.settings.link_timeout_ns  # by then the motor controller has stopped by itself
         dt_s = min(max(0, now_ns - before.motion.at_ns), self.settings.tick_ns) / NS_PER_S
         for axis, old, new in zip(self.settings.axes, before.motion.axes, after.motion.axes, strict=True):
             if new.decel is None or axis.safe is None or old.value is None or new.value is None:
+                continue
+            if stood:
+                assert new.value == axis.safe, "what had stopped by itself was set going again"
                 continue
             was, left = abs(old.value - axis.safe), abs(new.value - axis.safe)
             assert left <= was + _ULP, "the speed rose during a stop"

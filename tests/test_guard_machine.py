@@ -159,6 +159,15 @@ class GuardMachine(RuleBasedStateMachine):
         self.world.now_ns -= back_ms * MS
         self.world.step(lateness_ns=lateness_ms * MS)
 
+    @rule(ms=st.sampled_from([60, 80, 81, 300]), suspended=st.booleans())
+    def sleep(self, ms, suspended):
+        """The guard was not called for a while."""
+        if suspended:
+            self.world.offset_ns += ms * MS
+        else:
+            self.world.now_ns += ms * MS
+        self.world.step()
+
     @rule()
     def measure_nothing(self):
         self.world.measured = dict.fromkeys(self.world.measured)
@@ -203,6 +212,9 @@ def live(world: World, dice: random.Random, steps: int) -> set[Mode]:
             world.flags = MotorFlag(0)
         elif chance < 0.96:
             world.step(operator=(OperatorWord.STOP,))
+        elif chance < 0.965:
+            world.now_ns += dice.choice([60, 81, 300]) * MS
+            world.step()
         elif chance < 0.97:
             world.step(lateness_ns=dice.randrange(40) * MS)
         else:

@@ -105,6 +105,32 @@ class TestStop:
         assert rig.sent[-1][1].axes["gripper"] == pytest.approx(0.1)
 
 
+class TestSilence:
+    """After more than the link time-out without a frame the motor controller has begun a stop of its own."""
+
+    @pytest.mark.parametrize(("silent_ms", "stands"), [(80, False), (80.001, True), (300, True)])
+    @pytest.mark.parametrize("suspended", [False, True])
+    def test_a_stop_behind_one_starts_from_rest(self, silent_ms, stands, suspended):
+        rig = Rig().arm()
+        rig.follows = False
+        since_ns = rig.sent[-1][0]
+        if suspended:
+            rig.offset_ns += round(silent_ms * MS) - (rig.now_ns - since_ns)
+        else:
+            rig.now_ns = since_ns + round(silent_ms * MS)
+        stopping(rig)
+        assert (rig.speeds[-1] == 0) is stands
+
+    def test_what_holds_keeps_its_place(self):
+        rig = Rig().arm()
+        for _ in range(3):
+            rig.cycle({**FAST, "grip": True})
+        gripped = rig.sent[-1][1].axes["gripper"]
+        rig.now_ns += 300 * MS
+        stopping(rig)
+        assert rig.sent[-1][1].axes["gripper"] == gripped > 0
+
+
 class TestHeldPlaces:
     def test_what_nobody_knows_is_held_and_not_moved(self):
         rig = Rig()

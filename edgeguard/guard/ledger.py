@@ -40,11 +40,6 @@ class Ledger:
     def __bool__(self) -> bool:
         return bool(self._standing)
 
-    def raised_now(self, cause: Cause) -> bool:
-        """Whether ``cause`` was found in this step."""
-        known = self._standing.get(cause)
-        return known is not None and known.raised_ns == self._now_ns
-
     @property
     def causes(self) -> tuple[Cause, ...]:
         """What holds, the worst first."""
@@ -128,7 +123,9 @@ class Ledger:
 
     def rearm(self) -> tuple[Cause, ...]:
         """Clear what only the operator clears, unless some of it holds or came at this step: that is returned."""
-        still = tuple(cause for cause in self.latching if cause in self._held or self.raised_now(cause))
+        still = tuple(
+            cause for cause in self.latching if cause in self._held or self._standing[cause].raised_ns == self._now_ns
+        )
         if not still:
             self._clear_all(Clear.OPERATOR)
         return still

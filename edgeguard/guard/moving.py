@@ -19,7 +19,7 @@ from edgeguard.guard.rules import choose, engaged_rails, number
 from edgeguard.guard.settings import AxisLimits, Motive
 from edgeguard.guard.state import AxisMotion, Motion
 from edgeguard.guard.turn import Turn
-from edgeguard.types import Action, Cause, Grade, Mode, SetPoint
+from edgeguard.types import Action, Grade, Mode, SetPoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,12 +72,12 @@ def rest(axes: tuple[AxisLimits, ...]) -> tuple[AxisMotion, ...]:
 
 
 def _stopped_without_us(turn: Turn, motion: Motion) -> tuple[AxisMotion, ...] | None:
-    """Behind a silence of more than the link time-out, or a clock that jumped, the motor controller has begun a stop.
+    """Behind a silence of more than the link time-out, suspended or not, the motor controller has begun a stop.
 
     What it had last from us would speed it up again, and what is measured is as old as the silence.
     """
-    silent_ns = turn.now_ns - motion.at_ns
-    if silent_ns <= turn.settings.link_timeout_ns and not turn.ledger.raised_now(Cause.CLOCK_JUMP):
+    silent_ns = turn.now_ns - motion.at_ns + turn.suspended_ns
+    if silent_ns <= turn.settings.link_timeout_ns:
         return None
     return tuple(
         at if axis.safe is None else AxisMotion(value=axis.safe)

@@ -116,6 +116,12 @@ class Turn:
         )
 
     @property
+    def suspended_ns(self) -> int:
+        """By how much boot time has run ahead of monotonic time since the last step: the machine slept for so long."""
+        known_ns = self.before.boottime_offset_ns
+        return 0 if known_ns is None else self.inputs.boottime_offset_ns - known_ns
+
+    @property
     def worker_can_answer(self) -> bool:
         return self.inputs.worker.phase is WorkerPhase.READY and Cause.WORKER_HUNG not in self.ledger
 

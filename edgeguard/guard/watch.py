@@ -39,8 +39,7 @@ def watch_clock(turn: Turn, *, back_ns: int) -> None:
     before, tick_ns = turn.before, turn.settings.tick_ns
     if back_ns > 0:
         turn.ledger.strike(Cause.CLOCK_JUMP, f"monotonic time went back by {ms_from_ns(back_ns):g} ms")
-    known_ns = before.boottime_offset_ns
-    step_ns = 0 if known_ns is None else turn.inputs.boottime_offset_ns - known_ns
+    step_ns = turn.suspended_ns
     if abs(step_ns) > tick_ns:
         turn.ledger.strike(Cause.CLOCK_JUMP, f"boot time and monotonic time parted by {ms_from_ns(step_ns):.0f} ms")
     late_ns = 0 if before.wake_ns is None else turn.now_ns - before.wake_ns

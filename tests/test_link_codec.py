@@ -7,6 +7,7 @@ import struct
 import zlib
 from itertools import pairwise
 
+import cobs_vectors
 import pytest
 from cobs import cobs
 from hypothesis import given, settings
@@ -60,12 +61,7 @@ WELCOME = Welcome(nonce=0xDEADBEEF, session=0x01020304, axis_count=2, link_timeo
 NEXT = Hello(nonce=1, axis_count=2)
 KINDS = pytest.mark.parametrize("message", [COMMAND, ECHO, HELLO, WELCOME], ids=lambda one: type(one).__name__)
 
-COBS_VECTORS = {
-    "command": (COMMAND, "00 0c01010102 04030201 ffff5001010380 3e0107c0bf8832397a 00"),
-    "echo": (ECHO, "00 0c01020302 04030201 ffff4f03e803010101 03803e0107c07f723492a7 00"),
-    "hello": (HELLO, "00 0301030a02efbeadde0929bed9 00"),
-    "welcome": (WELCOME, "00 0301040b02efbeadde0403020150057e4bdb95 00"),
-}
+VECTORS = cobs_vectors.load()
 
 
 @pytest.fixture(params=list(CODECS))
@@ -163,12 +159,11 @@ def cobs_frame(body: bytes) -> bytes:
     return b"\0" + cobs.encode(body + struct.pack("<I", zlib.crc32(body))) + b"\0"
 
 
-@pytest.mark.parametrize("kind", COBS_VECTORS)
-def test_cobs_frames_are_the_published_ones(kind: str) -> None:
-    message, line = COBS_VECTORS[kind]
-    codec = make_codec("cobs", axes=AXES)
-    assert codec.encode(message) == bytes.fromhex(line.replace(" ", ""))
-    assert codec.feed(bytes.fromhex(line.replace(" ", ""))) == [message]
+@pytest.mark.parametrize("frame", VECTORS.frames, ids=lambda frame: type(frame.message).__name__)
+def test_cobs_frames_are_the_published_ones(frame: cobs_vectors.Frame) -> None:
+    codec = make_codec("cobs", axes=VECTORS.axes)
+    assert codec.encode(frame.message) == frame.line
+    assert codec.feed(frame.line) == [frame.message]
 
 
 def test_a_frame_written_from_the_page_is_read() -> None:
@@ -178,25 +173,10 @@ def test_a_frame_written_from_the_page_is_read() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "body",
-    {
-        "another version": struct.pack("<BBBBIHH2f", 2, 1, 1, 2, 7, 8, 80, 0.5, 0.0),
-        "an unknown kind": struct.pack("<BBBBIHH2f", 1, 9, 1, 2, 7, 8, 80, 0.5, 0.0),
-        "an unknown action": struct.pack("<BBBBIHH2f", 1, 1, 0, 2, 7, 8, 80, 0.5, 0.0),
-        "one axis": struct.pack("<BBBBIHHf", 1, 1, 1, 1, 7, 8, 80, 0.5),
-        "three axes": struct.pack("<BBBBIHH3f", 1, 1, 1, 3, 7, 8, 80, 0.5, 0.0, 0.0),
-        "a short payload": struct.pack("<BBBBIHHf", 1, 1, 1, 2, 7, 8, 80, 0.5),
-        "NaN": struct.pack("<BBBBIHH2f", 1, 1, 1, 2, 7, 8, 80, math.nan, 0.0),
-        "infinity": struct.pack("<BBBBIHH2f", 1, 1, 1, 2, 7, 8, 80, 0.0, -math.inf),
-        "no header": b"\1",
-        "nothing": b"",
-    }.items(),
-    ids=lambda case: case[0],
-)
-def test_a_sound_frame_of_the_wrong_content_is_dropped(body: tuple[str, bytes]) -> None:
-    codec = make_codec("cobs", axes=AXES)
-    assert codec.feed(cobs_frame(body[1])) == []
+@pytest.mark.parametrize("why", VECTORS.dropped)
+def test_what_is_published_to_be_dropped_is_dropped(why: str) -> None:
+    codec = make_codec("cobs", axes=VECTORS.axes)
+    assert codec.feed(VECTORS.dropped[why]) == []
     assert codec.corrupt == 1
 
 

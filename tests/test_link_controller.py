@@ -322,6 +322,16 @@ def test_a_torque_that_is_off_is_not_restored_by_an_expiry(bench: Bench) -> None
     assert bench.core.values["wheel"] == pytest.approx(0.5 - 0.5 * COAST_SHARE * DECEL)
 
 
+def test_nor_by_a_move_that_was_refused_or_by_another_session(bench: Bench) -> None:
+    bench.drive(from_ms=0, to_ms=1000)
+    bench.send(ms=1000, action=Action.TORQUE_OFF)
+    bench.core.press_estop(now_ns=ns(1000))
+    bench.send(ms=1010, life_ms=20)
+    bench.greet(nonce=2, ms=1020)
+    bench.at(1500)
+    assert bench.core.values["wheel"] == pytest.approx(0.5 - 0.5 * COAST_SHARE * DECEL)
+
+
 def test_what_arrived_is_kept_with_its_time(bench: Bench) -> None:
     bench.send(ms=3, wheel=0.5, life_ms=60)
     (receipt,) = bench.core.received

@@ -81,6 +81,7 @@ class ControllerCore:
         self._last: Receipt | None = None  # of this session
         self._standing_until_ns: int | None = None  # when the standing command's life or the link time-out ends
         self._flags = MotorFlag(0)
+        self._torque_is_off = False
         self._stopping: list[tuple[Stop, Mapping[str, float]]] = []  # with the travel when each began
         self.rest_since_ns: int | None = start_ns
         self.received: deque[Receipt] = deque(maxlen=_LOG_LENGTH)
@@ -182,6 +183,7 @@ class ControllerCore:
         elif earlier is None or earlier.action is not command.action:
             self._note_stop(StopCause.COMMAND)
         self._flags &= ~MotorFlag.EXPIRED
+        self._torque_is_off = command.action is Action.TORQUE_OFF
         for name, motor in self._motors.items():
             if command.action is Action.MOVE:
                 motor.follow(command.axes[name])
@@ -221,7 +223,7 @@ class ControllerCore:
         """The motor controller's own stop: nobody has to renew it, and it does not restore a torque that is off."""
         self._standing_until_ns = None
         self._note_stop(cause)
-        if self._last is None or self._last.action is not Action.TORQUE_OFF:
+        if not self._torque_is_off:
             for motor in self._motors.values():
                 motor.brake()
         self._note_rest()

@@ -1,0 +1,339 @@
+/* edgeguard_motor.h: the motor controller's side of edgeguard's wire, codec "cobs". C99, or C++11 for an Arduino.
+ *
+ * It takes bytes, answers the handshake, and tells your code what to do: follow these axes, hold, or cut the torque.
+ * It makes your motor controller stop by itself when a command's life ends or the link falls silent, whatever became
+ * of the computer. No heap, no libc but memcpy, no clock, no interrupt: bytes and milliseconds are handed in. With two
+ * axes it takes 140 bytes of RAM and under 2 kB of code. edgeguard/link/cobs_codec.py describes the frames byte by
+ * byte; tests/vectors/cobs.json has examples.
+ *
+ *     #define EG_AXES 2                           // as many as the configuration has [[axis]], in the same order
+ *     #include "edgeguard_motor.h"
+ *
+ *     static eg_motor eg;
+ *
+ *     eg.link_timeout_ms = 80;
+ *     eg.draw_session = my_random;
+ *     eg.apply = my_apply;
+ *     eg_start(&eg);
+ *
+ *     for (;;) {                                  // at least every few milliseconds
+ *         eg.measured[0] = wheel_speed();
+ *         eg.status = (uint8_t)((is_moving() ? EG_MOVING : 0) | (button_pressed() ? EG_ESTOP : 0));
+ *         eg_tick(&eg, millis());                 // first: an old command ends before a new one is read
+ *         while (uart_has_byte()) {
+ *             uint16_t n = eg_receive(&eg, uart_read());
+ *             if (n > 0) uart_write(eg.reply, n);
+ *         }
+ *     }
+ *
+ * A life counts from the eg_tick before its last byte, so a slow loop makes lives shorter, never longer; but a loop
+ * that hangs stops nothing: turn on the hardware watchdog. Call everything from one place (the loop, not interrupts).
+ * Licence: Apache-2.0.
+ */
+#ifndef EDGEGUARD_MOTOR_H
+#define EDGEGUARD_MOTOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#if !defined(EG_AXES) || EG_AXES < 1 || EG_AXES > 255
+#error "define EG_AXES, the number of axes (1 to 255), before including edgeguard_motor.h"
+#endif
+
+/* What apply is asked for; the values are those on the wire. */
+typedef enum {
+    EG_MOVE = 1,      /* follow the axes */
+    EG_STOP = 2,      /* follow the axes, which are on their way to rest */
+    EG_HOLD = 3,      /* come to rest at your own deceleration, and stay there under power */
+    EG_TORQUE_OFF = 4 /* cut the power and coast */
+} eg_action;
+
+/* The bits of eg.status and of an echo. */
+enum {
+    EG_MOVING = 1,
+    EG_EXPIRED = 2, /* a life or the link time-out ended, and nothing has been taken up since */
+    EG_FAULT = 4,
+    EG_ESTOP = 8,
+    EG_LATCHED = 16 /* no move before the next handshake */
+};
+
+/* Lengths in bytes. COBS adds one byte to every 254 or part of them. */
+#define EG__COBS(length) ((length) + ((length) + 253) / 254)
+enum {
+    EG__CRC = 4,
+    EG__HELLO = 8,
+    EG__WELCOME = 14,
+    EG__COMMAND = 12 + 4 * EG_AXES,
+    EG__ECHO = 16 + 4 * EG_AXES,
+    EG__LONGEST = EG__COBS(EG__COMMAND + EG__CRC)
+};
+
+typedef struct {
+    /* Yours, before eg_start. */
+    uint16_t link_timeout_ms; /* without a command for so long: stop. [link] timeout_ms */
+    bool latch;               /* after a stop of its own, move only after a new handshake */
+    void *user;               /* handed to both of: */
+    uint32_t (*draw_session)(void *user); /* a number that no earlier session is likely to have had: no constant */
+    void (*apply)(void *user, eg_action action, const float *axes); /* EG_AXES axes; NULL unless move or stop */
+
+    /* Yours, kept up to date: what the next echo says. A fault or an e-stop also stops, at the next eg_tick. */
+    float measured[EG_AXES]; /* in the axis' unit; eg_no_reading() where there is none */
+    uint8_t status;          /* EG_MOVING | EG_FAULT | EG_ESTOP, as they are now */
+
+    /* Yours to read. */
+    uint8_t reply[EG__COBS(EG__ECHO + EG__CRC) + 2]; /* until the next eg_receive */
+    uint16_t dropped;                                /* damaged frames, wraps: a look at the wiring */
+
+    /* Its own. */
+    uint8_t frame[EG__LONGEST + 1]; /* one more than the longest is enough to know that it is too long */
+    uint16_t length;
+    uint32_t now_ms;
+    uint32_t nonce;
+    uint32_t session;  /* 0: none yet */
+    bool begun;        /* a command of this session has been accepted: */
+    uint16_t sequence; /* its number, */
+    uint32_t since_ms; /* when, */
+    uint16_t life_ms;  /* and for how long */
+    bool standing;     /* that time has not ended */
+    bool torque_is_off;
+    uint8_t flags;   /* EG_EXPIRED | EG_LATCHED */
+    uint8_t tripped; /* EG_FAULT | EG_ESTOP, as the last eg_tick saw them */
+} eg_motor;
+
+typedef char eg__float_has_32_bits[sizeof(float) == 4 ? 1 : -1];
+
+/* ---- numbers on the wire: little-endian, floats as IEEE 754 ---- */
+
+static inline uint16_t eg__u16(const uint8_t *at)
+{
+    return (uint16_t)(at[0] | (uint16_t)at[1] << 8);
+}
+
+static inline uint32_t eg__u32(const uint8_t *at)
+{
+    return eg__u16(at) | (uint32_t)eg__u16(at + 2) << 16;
+}
+
+static inline uint8_t *eg__put(uint8_t *at, uint32_t value, uint8_t bytes)
+{
+    for (; bytes > 0; bytes--, value >>= 8)
+        *at++ = (uint8_t)(value & 0xFF);
+    return at;
+}
+
+static inline float eg__float(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static inline bool eg__is_finite(uint32_t bits)
+{
+    return (bits & 0x7F800000UL) != 0x7F800000UL;
+}
+
+/* NaN, without math.h: a sensor that says nothing says this, never 0. */
+static inline float eg_no_reading(void)
+{
+    return eg__float(0x7FC00000UL);
+}
+
+/* CRC-32 of Ethernet and zlib, bit by bit: 30 bytes at 16 MHz take well under a millisecond, and no table. */
+static inline uint32_t eg__crc(const uint8_t *data, uint16_t length)
+{
+    uint32_t crc = 0xFFFFFFFFUL;
+    while (length-- > 0) {
+        crc ^= *data++;
+        for (uint8_t bit = 0; bit < 8; bit++)
+            crc = crc & 1 ? crc >> 1 ^ 0xEDB88320UL : crc >> 1;
+    }
+    return ~crc;
+}
+
+/* ---- frames: 00 | COBS(body | crc) | 00 ---- */
+
+/* Undo COBS in place and check the CRC. The body's length; 0 when the frame is damaged. */
+static inline uint16_t eg__unpack(uint8_t *frame, uint16_t length)
+{
+    uint16_t in = 0, out = 0;
+    while (in < length) {
+        uint8_t code = frame[in++];
+        if ((uint16_t)(code - 1) > (uint16_t)(length - in))
+            return 0;
+        for (uint8_t left = code; left > 1; left--)
+            frame[out++] = frame[in++];
+        if (code != 0xFF && in < length)
+            frame[out++] = 0;
+    }
+    if (out <= EG__CRC || eg__crc(frame, (uint16_t)(out - EG__CRC)) != eg__u32(frame + out - EG__CRC))
+        return 0;
+    return (uint16_t)(out - EG__CRC);
+}
+
+/* Make the reply of the body that ends at `end`, which has room for the CRC. How many bytes are to be sent. */
+static inline uint16_t eg__pack(eg_motor *eg, uint8_t *body, uint8_t *end)
+{
+    uint8_t *out = eg->reply, *code;
+    end = eg__put(end, eg__crc(body, (uint16_t)(end - body)), EG__CRC);
+    *out++ = 0;
+    code = out++;
+    *code = 1;
+    for (; body < end; body++) {
+        if (*code == 0xFF) { /* a full block stands for its bytes alone, every other one for a zero too */
+            code = out++;
+            *code = 1;
+        }
+        if (*body != 0) {
+            *out++ = *body;
+            ++*code;
+        } else {
+            code = out++;
+            *code = 1;
+        }
+    }
+    *out++ = 0;
+    return (uint16_t)(out - eg->reply);
+}
+
+static inline uint8_t *eg__header(uint8_t *body, uint8_t kind, uint8_t detail)
+{
+    body[0] = 1; /* version */
+    body[1] = kind;
+    body[2] = detail;
+    body[3] = EG_AXES;
+    return body + 4;
+}
+
+/* ---- what it does ---- */
+
+/* Its own stop. Nobody has to renew it, and it does not restore a torque that is off. */
+static inline void eg__rest(eg_motor *eg)
+{
+    eg->standing = false;
+    if (!eg->torque_is_off)
+        eg->apply(eg->user, EG_HOLD, NULL);
+}
+
+/* A hello: draw a session, unless this is the same question again because our answer was lost. */
+static inline uint16_t eg__greet(eg_motor *eg, uint32_t nonce, bool fits)
+{
+    uint8_t body[EG__WELCOME + EG__CRC], *at;
+    if (fits && (eg->session == 0 || nonce != eg->nonce)) {
+        if (eg->standing)
+            eg__rest(eg);
+        eg->session = eg->draw_session(eg->user);
+        if (eg->session == 0)
+            eg->session = 1;
+        eg->nonce = nonce;
+        eg->begun = false;
+        eg->flags = 0;
+    }
+    at = eg__header(body, 4, 0);
+    at = eg__put(at, nonce, 4);
+    at = eg__put(at, fits ? eg->session : 0, 4);
+    at = eg__put(at, eg->link_timeout_ms, 2);
+    return eg__pack(eg, body, at);
+}
+
+static inline uint16_t eg__echo(eg_motor *eg)
+{
+    uint8_t body[EG__ECHO + EG__CRC], *at;
+    at = eg__header(body, 2, (uint8_t)(eg->flags | (eg->status & (EG_MOVING | EG_FAULT | EG_ESTOP))));
+    at = eg__put(at, eg->session, 4);
+    at = eg__put(at, eg->sequence, 2);
+    at = eg__put(at, eg->life_ms, 2);
+    at = eg__put(at, eg->now_ms, 4);
+    for (uint8_t axis = 0; axis < EG_AXES; axis++) {
+        uint32_t bits;
+        memcpy(&bits, &eg->measured[axis], sizeof bits);
+        at = eg__put(at, bits, 4);
+    }
+    return eg__pack(eg, body, at);
+}
+
+/* A sound command: accept it if it is of this session and newer (RFC 1982), obey it unless something forbids. */
+static inline uint16_t eg__take(eg_motor *eg, eg_action action, const float *axes)
+{
+    uint16_t sequence = eg__u16(eg->frame + 8), life_ms = eg__u16(eg->frame + 10);
+    uint16_t ahead = (uint16_t)(sequence - eg->sequence);
+    bool may_move = !(eg->flags & EG_LATCHED) && !(eg->status & (EG_FAULT | EG_ESTOP));
+
+    if (eg->session == 0 || eg__u32(eg->frame + 4) != eg->session)
+        return 0;
+    if (eg->begun && (ahead == 0 || ahead >= 0x8000U))
+        return 0;
+    eg->begun = eg->standing = true;
+    eg->sequence = sequence;
+    eg->since_ms = eg->now_ms;
+    eg->life_ms = life_ms < eg->link_timeout_ms ? life_ms : eg->link_timeout_ms;
+    if (action != EG_MOVE || may_move) {
+        eg->flags &= EG_LATCHED;
+        eg->torque_is_off = action == EG_TORQUE_OFF;
+        eg->apply(eg->user, action, action == EG_MOVE || action == EG_STOP ? axes : NULL);
+    }
+    return eg__echo(eg);
+}
+
+/* ---- what you call ---- */
+
+/* Once, after your fields are set. The motors are taken to be at rest. */
+static inline void eg_start(eg_motor *eg)
+{
+    eg->status = eg->flags = eg->tripped = 0;
+    eg->length = eg->dropped = 0;
+    eg->session = eg->now_ms = 0;
+    eg->begun = eg->standing = eg->torque_is_off = false;
+    for (uint8_t axis = 0; axis < EG_AXES; axis++)
+        eg->measured[axis] = eg_no_reading();
+}
+
+/* Let time pass. `now_ms` may wrap at 2**32. Calls `apply` when a life, the link or the machine makes it stop. */
+static inline void eg_tick(eg_motor *eg, uint32_t now_ms)
+{
+    uint8_t trips = eg->status & (EG_FAULT | EG_ESTOP);
+    eg->now_ms = now_ms;
+    if (eg->standing && (uint32_t)(now_ms - eg->since_ms) >= eg->life_ms) {
+        eg__rest(eg);
+        eg->flags |= eg->latch ? EG_EXPIRED | EG_LATCHED : EG_EXPIRED;
+    }
+    if (trips & ~eg->tripped)
+        eg__rest(eg);
+    eg->tripped = trips;
+}
+
+/* Take one byte from the wire. So many bytes of eg->reply are then to be sent: 0, until a frame asks for an answer. */
+static inline uint16_t eg_receive(eg_motor *eg, uint8_t byte)
+{
+    uint16_t length = eg->length;
+    if (byte != 0) {
+        if (length < sizeof eg->frame)
+            eg->frame[eg->length++] = byte;
+        return 0;
+    }
+    eg->length = 0;
+    if (length == 0)
+        return 0; /* between two frames */
+    length = length > EG__LONGEST ? 0 : eg__unpack(eg->frame, length);
+    if (length >= 4 && eg->frame[0] == 1) {
+        uint8_t kind = eg->frame[1], detail = eg->frame[2], axis_count = eg->frame[3];
+        if (kind == 3 && length == EG__HELLO)
+            return eg__greet(eg, eg__u32(eg->frame + 4), axis_count == EG_AXES);
+        if (kind == 1 && length == EG__COMMAND && axis_count == EG_AXES && detail >= EG_MOVE && detail <= EG_TORQUE_OFF) {
+            float axes[EG_AXES];
+            bool finite = true;
+            for (uint8_t axis = 0; axis < EG_AXES; axis++) {
+                uint32_t bits = eg__u32(eg->frame + 12 + 4 * axis);
+                finite = finite && eg__is_finite(bits);
+                axes[axis] = eg__float(bits);
+            }
+            if (finite)
+                return eg__take(eg, (eg_action)detail, axes);
+        }
+    }
+    eg->dropped++;
+    return 0;
+}
+
+#endif

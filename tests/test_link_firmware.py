@@ -1,0 +1,487 @@
+"""``edgeguard_motor.h``: compiled, fed the published vectors, compared with the simulator's core, and met on a pty."""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import struct
+import subprocess
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from itertools import count
+from pathlib import Path
+
+import cobs_vectors
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edgeguard.clock import NS_PER_MS, NS_PER_S, SystemClock
+from edgeguard.link import Link, SerialPort, make_codec
+from edgeguard.link.cobs_codec import WireMessage
+from edgeguard.link.controller_core import ControllerCore, StopCause
+from edgeguard.link.motor import MotorAxis
+from edgeguard.link.pty_port import PtyPort
+from edgeguard.types import Action, SetPoint
+from edgeguard.types.wire import Command, Echo, Hello, LinkState, MotorFlag, Sent, Welcome
+
+ROOT = Path(__file__).parent.parent
+INCLUDE = ROOT / "edgeguard" / "link" / "firmware"
+HOST = ROOT / "tests" / "firmware" / "host.c"
+STRICT = ("-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wconversion", "-Wshadow")
+COMPILER, CXX = (shutil.which(one) or shutil.which(other) for one, other in (("gcc", "cc"), ("g++", "c++")))
+
+AXES = ("linear", "angular")
+TIMEOUT_MS = 80
+FIRST_SESSION = 100
+VECTORS = cobs_vectors.load()
+
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C compiler (gcc or cc) is installed")
+
+Line = tuple[int, MotorFlag, bytes]
+"""What happens at a millisecond: the machine's own status from now on, and bytes on the wire."""
+
+
+def build(into: Path, *, axis_count: int) -> Path:
+    assert COMPILER is not None
+    command = [COMPILER, "-std=c99", *STRICT, f"-DEG_AXES={axis_count}", f"-I{INCLUDE}", str(HOST), "-o", str(into)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return into
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("firmware") / "host", axis_count=len(AXES))
+
+
+def play(
+    host: Path,
+    script: Iterable[Line],
+    *,
+    link_timeout_ms: int = TIMEOUT_MS,
+    latch: bool = False,
+    session: int = FIRST_SESSION,
+) -> list[list[str]]:
+    """What the firmware did, each as ``[ms, "reply", hex]`` or ``[ms, action, axes...]``."""
+    lines = "".join(f"{ms} {int(status)} {data.hex() or '-'}\n" for ms, status, data in script)
+    command = [str(host), str(link_timeout_ms), str(int(latch)), str(session)]
+    done = subprocess.run(command, input=lines, capture_output=True, text=True, check=True)
+    return [line.split() for line in done.stdout.splitlines()]
+
+
+def replies(events: list[list[str]]) -> list[bytes]:
+    return [bytes.fromhex(event[2]) for event in events if event[1] == "reply"]
+
+
+def applied(events: list[list[str]]) -> list[str]:
+    return [" ".join(event) for event in events if event[1] != "reply"]
+
+
+class Guard:
+    """The guard's side of a script: frames with the right session and the next number."""
+
+    def __init__(self) -> None:
+        self.codec = make_codec("cobs", axes=AXES)
+        self.sequence = 0
+
+    def hello(self, *, nonce: int = 1) -> bytes:
+        return self.codec.encode(Hello(nonce=nonce, axis_count=len(AXES)))
+
+    def command(
+        self,
+        *,
+        action: Action = Action.MOVE,
+        linear: float = 0.5,
+        life_ms: int = TIMEOUT_MS,
+        session: int = FIRST_SESSION,
+        sequence: int | None = None,
+    ) -> bytes:
+        self.sequence += 1
+        return self.codec.encode(
+            Command(
+                axes={"linear": linear, "angular": 0.0},
+                action=action,
+                session=session,
+                sequence=self.sequence if sequence is None else sequence,
+                life_ms=life_ms,
+            )
+        )
+
+
+WELL = MotorFlag(0)
+
+
+@pytest.mark.parametrize("axis_count", [1, 59, 60, 255])
+def test_it_compiles_without_a_warning_for_any_number_of_axes(axis_count: int, tmp_path: Path) -> None:
+    build(tmp_path / "host", axis_count=axis_count)
+
+
+@pytest.mark.skipif(CXX is None, reason="no C++ compiler is installed")
+def test_an_arduino_sketch_can_include_it(tmp_path: Path) -> None:
+    sketch = tmp_path / "sketch.cpp"
+    sketch.write_text("#define EG_AXES 2\n" + '#include "edgeguard_motor.h"\n' + "eg_motor eg;\n")
+    subprocess.run([str(CXX), "-std=c++11", *STRICT, f"-I{INCLUDE}", "-fsyntax-only", str(sketch)], check=True)
+
+
+def test_the_number_of_axes_has_to_be_said(tmp_path: Path) -> None:
+    source = tmp_path / "main.c"
+    source.write_text('#include "edgeguard_motor.h"\n')
+    command = [str(COMPILER), "-std=c99", f"-I{INCLUDE}", "-fsyntax-only", str(source)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "define EG_AXES, the number of axes" in done.stderr
+
+
+def test_it_speaks_the_published_conversation(host: Path) -> None:
+    assert VECTORS.axes == AXES
+    script = [(one.ms, one.status, one.hears.line) for one in VECTORS.conversation]
+    events = play(host, script, link_timeout_ms=VECTORS.link_timeout_ms, session=VECTORS.session)
+    assert replies(events) == [one.says.line for one in VECTORS.conversation]
+
+
+@pytest.mark.parametrize("why", VECTORS.dropped)
+def test_it_drops_what_is_published_to_be_dropped(host: Path, why: str) -> None:
+    greeting = VECTORS.conversation[0]
+    script = [(1, WELL, greeting.hears.line), (2, WELL, VECTORS.dropped[why]), (3, WELL, greeting.hears.line)]
+    events = play(host, script, session=VECTORS.session)
+    assert [event[0] for event in events] == ["1", "3"], "two welcomes, nothing applied"
+
+
+def test_no_single_changed_byte_is_obeyed_and_the_next_frame_is_read(host: Path) -> None:
+    guard = Guard()
+    hello, command = guard.hello(), guard.command()
+    damaged = [
+        command[:place] + bytes([wrong]) + command[place + 1 :]
+        for place, right in enumerate(command)
+        for wrong in set(range(256)) - {right}
+    ]
+    events = play(host, [(1, WELL, hello), *((1, WELL, one + hello) for one in damaged)])
+    assert applied(events) == []
+    assert replies(events) == [replies(events)[0]] * (1 + len(damaged))
+
+
+def test_noise_and_torsos_cost_no_frame_but_their_own(host: Path) -> None:
+    guard = Guard()
+    torsos = [guard.command()[:length] for length in range(1, 27)]
+    noise = [b"\xa5" * 37, bytes(range(1, 256)), b"\xff" * 10_000]
+    script = [(1, WELL, one + guard.command()) for one in [*torsos, *noise]]
+    assert len(replies(play(host, [(1, WELL, guard.hello()), *script]))) == 1 + len(script)
+
+
+def test_a_life_that_ends_stops_and_so_does_the_link_timeout(host: Path) -> None:
+    guard = Guard()
+    script = [
+        (1, WELL, guard.hello()),
+        (10, WELL, guard.command(life_ms=30)),
+        (200, WELL, guard.command(life_ms=60_000)),
+        (400, WELL, b""),
+    ]
+    assert applied(play(host, script)) == ["10 move 0.5 0", "40 hold", "200 move 0.5 0", "280 hold"]
+
+
+def test_a_resend_does_not_lengthen_a_life(host: Path) -> None:
+    guard = Guard()
+    script = [(1, WELL, guard.hello()), *((ms, WELL, guard.command(life_ms=70 - ms)) for ms in (10, 30, 50))]
+    assert applied(play(host, [*script, (200, WELL, b"")]))[-1] == "70 hold"
+
+
+def test_time_is_kept_while_the_clock_wraps(host: Path) -> None:
+    guard = Guard()
+    script = [((ms + (1 << 32) - 20) % (1 << 32), WELL, data) for ms, data in ((0, guard.hello()), (1, b""))]
+    script += [((1 << 32) - 10, WELL, guard.command()), (200, WELL, b"")]
+    assert applied(play(host, script)) == [f"{(1 << 32) - 10} move 0.5 0", "70 hold"]
+
+
+def test_numbers_wrap_and_old_ones_feed_no_watchdog(host: Path) -> None:
+    guard = Guard()
+    numbers = [65_533, 65_534, 65_534, 65_530, 0, 65_535, 1, 0, 32_769, 2]
+    script = [(1, WELL, guard.hello()), *((2, WELL, guard.command(sequence=number)) for number in numbers)]
+    script += [(50, WELL, guard.command(sequence=2)), (60, WELL, guard.command(session=7)), (200, WELL, b"")]
+    events = play(host, script)
+    echoes = [echo for line in replies(events) for echo in guard.codec.feed(line) if isinstance(echo, Echo)]
+    assert [echo.sequence for echo in echoes] == [65_533, 65_534, 0, 1, 2]
+    assert applied(events)[-1] == "82 hold"
+
+
+def test_commands_before_a_handshake_or_of_another_session_are_ignored(host: Path) -> None:
+    guard = Guard()
+    script = [
+        (1, WELL, guard.command(session=0)),
+        (2, WELL, guard.command()),
+        (3, WELL, guard.hello()),
+        (4, WELL, guard.command(session=FIRST_SESSION + 1)),
+        (200, WELL, b""),
+    ]
+    events = play(host, script)
+    assert (applied(events), len(replies(events))) == ([], 1)
+
+
+def test_the_same_hello_gets_the_same_session_and_another_one_ends_what_stands(host: Path) -> None:
+    guard = Guard()
+    script = [
+        (1, WELL, guard.hello()),
+        (2, WELL, guard.hello()),
+        (3, WELL, guard.command()),
+        (4, WELL, guard.hello()),
+        (5, WELL, guard.hello(nonce=2)),
+        (6, WELL, guard.command()),
+        (7, WELL, guard.command(session=FIRST_SESSION + 1, sequence=0)),
+    ]
+    events = play(host, script)
+    answers = [one for line in replies(events) for one in guard.codec.feed(line)]
+    assert [one.session for one in answers] == [100, 100, 100, 100, 101, 101]  # type: ignore[union-attr]
+    assert applied(events) == ["3 move 0.5 0", "5 hold", "7 move 0.5 0"]
+
+
+def test_a_draw_of_zero_is_no_session_number(host: Path) -> None:
+    guard = Guard()
+    (line,) = replies(play(host, [(1, WELL, guard.hello())], session=0))
+    assert guard.codec.feed(line) == [Welcome(nonce=1, session=1, axis_count=2, link_timeout_ms=TIMEOUT_MS)]
+
+
+def test_a_torque_that_is_off_stays_off_when_it_stops_by_itself(host: Path) -> None:
+    guard = Guard()
+    script = [
+        (1, WELL, guard.hello()),
+        (2, WELL, guard.command(action=Action.TORQUE_OFF)),
+        (3, MotorFlag.ESTOP, guard.command()),
+        (200, MotorFlag.ESTOP, guard.hello(nonce=2)),
+    ]
+    assert applied(play(host, script)) == ["2 torque_off"]
+
+
+def test_seventy_axes_take_more_than_one_block_of_cobs(tmp_path: Path) -> None:
+    axes = [f"axis {number}" for number in range(70)]
+    codec = make_codec("cobs", axes=axes)
+    sent = dict.fromkeys(axes, struct.unpack("<f", b"\x01\x02\x03\x3f")[0])  # no zero byte in any of them
+    command = Command(axes=sent, action=Action.MOVE, session=FIRST_SESSION, sequence=1, life_ms=80)
+    script = [(1, WELL, codec.encode(one)) for one in (Hello(nonce=1, axis_count=70), command)]
+    _welcome, echo = (codec.feed(line)[0] for line in replies(play(build(tmp_path / "host", axis_count=70), script)))
+    assert isinstance(echo, Echo)
+    assert echo.axes == sent
+
+
+# ---- the same streams in, the same behaviour out ----
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> list[tuple[int, str, tuple[int, ...]]]:
+    """``(ms since the last, what, numbers)``; most commands are sound, so that there is motion to be ended."""
+    command = st.tuples(
+        st.just("command"),
+        st.tuples(
+            st.integers(1, 4),  # action
+            st.sampled_from([1, 1, 1, 1, 2, 0, -1, 32_767, 32_768]),  # ahead of the last number
+            st.integers(1, 120),  # life
+            st.sampled_from([0, 0, 0, 0, 1]),  # another session
+            st.sampled_from([0, 0, 0, 0, 1, 2]),  # 1: a byte is wrong, 2: the end is missing
+            st.integers(1, 25),  # which byte
+        ),
+    )
+    hello = st.tuples(st.just("hello"), st.tuples(st.integers(1, 3), st.sampled_from([2, 2, 2, 3])))
+    machine = st.tuples(st.sampled_from(["estop", "fault", "clear", "clear", "quiet"]), st.just(()))
+    noise = st.tuples(st.just("noise"), st.lists(st.integers(0, 255), max_size=40).map(tuple))
+    step = st.one_of(command, command, command, command, hello, machine, noise)
+    return [(draw(st.integers(1, 60)), *draw(step)) for _ in range(draw(st.integers(1, 40)))]
+
+
+class Witness:
+    """Feeds the simulator's core, and writes the script and what the firmware is to do with it."""
+
+    def __init__(self, *, latch: bool) -> None:
+        sessions = count(FIRST_SESSION)
+        self.codec = make_codec("cobs", axes=AXES)
+        self.core = ControllerCore(
+            axes=[MotorAxis(name=name, accel=1.0, decel=2.0) for name in AXES],
+            codec=make_codec("cobs", axes=AXES),
+            link_timeout_ms=TIMEOUT_MS,
+            draw_session=lambda: next(sessions),
+            latch=latch,
+            start_ns=0,
+        )
+        self.session = self.sequence = self.ms = 0
+        self.status = WELL
+        self.torque_is_off = False
+        self.script: list[Line] = []
+        self.expected: list[tuple[object, ...]] = []
+
+    def step(self, dt_ms: int, what: str, numbers: Sequence[int]) -> None:
+        self.ms += dt_ms
+        now_ns = self.ms * NS_PER_MS
+        stops, received = len(self.core.stops), len(self.core.received)
+        data = self._line(what, numbers)
+        if what == "estop" and MotorFlag.ESTOP not in self.status:
+            self.status |= MotorFlag.ESTOP
+            self.core.press_estop(now_ns=now_ns)
+        elif what == "fault" and MotorFlag.FAULT not in self.status:
+            self.status |= MotorFlag.FAULT
+            self.core.raise_fault(now_ns=now_ns)
+        elif what == "clear":
+            self.status = WELL
+            self.core.clear()
+        said = self.codec.feed(self.core.receive(data, now_ns=now_ns))
+        for stop in list(self.core.stops)[stops:]:
+            if stop.cause is not StopCause.COMMAND and not self.torque_is_off:
+                self.expected.append((stop.began_ns // NS_PER_MS, "hold"))
+        for receipt in list(self.core.received)[received:]:
+            refused = self.core.flags & (MotorFlag.ESTOP | MotorFlag.FAULT | MotorFlag.LATCHED)
+            if receipt.action is not Action.MOVE or not refused:
+                self.torque_is_off = receipt.action is Action.TORQUE_OFF
+                self.expected.append((self.ms, receipt.action.value))
+        for message in said:
+            self.expected.append((self.ms, *_gist(message)))
+            if isinstance(message, Welcome) and message.session:
+                self.session = message.session
+        self.script.append((self.ms, self.status, data))
+
+    def _line(self, what: str, numbers: Sequence[int]) -> bytes:
+        if what == "noise":
+            return bytes(numbers)
+        if what == "hello":
+            nonce, axis_count = numbers
+            return self.codec.encode(Hello(nonce=nonce, axis_count=axis_count))
+        if what != "command":
+            return b""
+        action, ahead, life_ms, foreign, damage, place = numbers
+        self.sequence = (self.sequence + ahead) % 65_536
+        command = Command(
+            axes={"linear": 0.5, "angular": -0.25},
+            action=tuple(Action)[action - 1],
+            session=self.session + foreign,
+            sequence=self.sequence,
+            life_ms=life_ms,
+        )
+        line = self.codec.encode(command)
+        if damage == 1:
+            return line[:place] + bytes([line[place] ^ 0x10]) + line[place + 1 :]
+        return line[:place] if damage else line
+
+
+def _gist(message: WireMessage) -> tuple[object, ...]:
+    """Without what depends on the motors: the firmware's in this test are ideal, the simulator's are not."""
+    if isinstance(message, Echo):
+        flags = message.flags & ~MotorFlag.MOVING
+        return ("echo", message.session, message.sequence, flags, message.life_ms, message.controller_ms)
+    assert isinstance(message, Welcome)
+    return ("welcome", message.nonce, message.session, message.axis_count)
+
+
+@pytest.mark.parametrize("latch", [False, True])
+@settings(max_examples=60, deadline=None)
+@given(stream=streams())
+def test_it_behaves_as_the_simulated_motor_controller_does(
+    host: Path, latch: bool, stream: list[tuple[int, str, tuple[int, ...]]]
+) -> None:
+    witness = Witness(latch=latch)
+    for dt_ms, what, numbers in [(1, "hello", (1, 2)), *stream, (200, "quiet", ())]:
+        witness.step(dt_ms, what, numbers)
+    done: list[tuple[object, ...]] = []
+    for ms, what, *rest in play(host, witness.script, latch=latch):
+        if what == "reply":
+            done += [(int(ms), *_gist(message)) for message in witness.codec.feed(bytes.fromhex(rest[0]))]
+        else:
+            done.append((int(ms), what))
+    assert done == witness.expected
+
+
+# ---- on a pty, in real time, with the guard's own link ----
+
+
+class Robot:
+    """The firmware on a pty, and the guard's link to it."""
+
+    def __init__(self, link: Link, log: Path) -> None:
+        self._clock = SystemClock()
+        self._log = log
+        self.link = link
+
+    def wait(self, condition: Callable[[], bool]) -> None:
+        """Poll the link as the guard does, until the condition holds."""
+        end_ns = self._clock.now_ns() + 5 * NS_PER_S
+        while not condition():
+            assert self._clock.now_ns() < end_ns, f"{self.link.status}\n{self._log.read_text()}"
+            fd = self.link.fileno()
+            select.select([] if fd is None else [fd], [], [], 0.005)
+            self.link.poll(now_ns=self._clock.now_ns())
+
+    def send(self, *, action: Action = Action.MOVE, linear: float = 0.5, life_ms: int = 1_000) -> Echo:
+        """One command, and its echo."""
+        set_point = SetPoint(axes={"linear": linear, "angular": 0.0}, action=action, life_ms=life_ms)
+        sent = self.link.send(set_point, now_ns=self._clock.now_ns())
+        assert isinstance(sent, Sent)
+        self.wait(lambda: self._echoed(sent.command.sequence) is not None)
+        echo = self._echoed(sent.command.sequence)
+        assert echo is not None
+        return echo
+
+    def log(self) -> list[list[str]]:
+        lines = self._log.read_text().splitlines()
+        return [line.split() for line in lines if "reply" not in line]
+
+    def _echoed(self, sequence: int) -> Echo | None:
+        echo = self.link.status.echo
+        return echo if echo is not None and echo.sequence == sequence else None
+
+
+@contextmanager
+def robot(host: Path, folder: Path, *, link_timeout_ms: int, axes: Sequence[str] = AXES) -> Iterator[Robot]:
+    path, log = folder / "port", folder / "log"
+    peer = PtyPort(path=path)
+    command = [str(host), str(link_timeout_ms), "0", str(FIRST_SESSION), str(peer.fileno())]
+    with log.open("wb") as out, subprocess.Popen(command, stdout=out, pass_fds=[peer.fileno()]) as process:
+        link = Link(
+            open_port=partial(SerialPort, path=str(path), baud=115_200),
+            codec=make_codec("cobs", axes=axes),
+            axis_count=len(axes),
+            echo_timeout_ns=10 * NS_PER_S,
+            draw_nonce=lambda: int.from_bytes(os.urandom(4), "little"),
+        )
+        try:
+            yield Robot(link, log)
+        finally:
+            link.close()
+            process.kill()
+            peer.close()
+
+
+def test_the_guards_link_drives_it_over_a_pty(host: Path, tmp_path: Path) -> None:
+    with robot(host, tmp_path, link_timeout_ms=60_000) as one:
+        one.wait(lambda: one.link.status.up)
+        assert (one.link.status.session, one.link.status.controller_timeout_ms) == (FIRST_SESSION, 60_000)
+        for linear in (0.25, 0.5, -0.125):
+            echo = one.send(linear=linear)
+            assert echo.axes == {"linear": linear, "angular": 0.0}
+            assert echo.flags == MotorFlag.MOVING
+            assert echo.life_ms == 1_000
+        assert one.send(action=Action.HOLD).flags == MotorFlag(0)
+        assert [action for _, action, *_ in one.log()] == ["move", "move", "move", "hold"]
+
+
+@pytest.mark.parametrize(("life_ms", "link_timeout_ms"), [(60, 5_000), (60_000, 60)])
+def test_on_a_real_clock_it_stops_by_itself(host: Path, tmp_path: Path, life_ms: int, link_timeout_ms: int) -> None:
+    with robot(host, tmp_path, link_timeout_ms=link_timeout_ms) as one:
+        one.wait(lambda: one.link.status.up)
+        assert one.send(life_ms=life_ms).life_ms == 60
+        one.wait(lambda: len(one.log()) == 2)
+        (began, *_), (ended, action) = one.log()
+        assert action == "hold"
+        assert 60 <= int(ended) - int(began) < 2_000
+
+
+def test_a_guard_that_comes_back_starts_another_session(host: Path, tmp_path: Path) -> None:
+    with robot(host, tmp_path, link_timeout_ms=60_000) as one:
+        one.wait(lambda: one.link.status.up)
+        one.send(life_ms=60_000)
+        one.link.close()
+        one.wait(lambda: one.link.status.up)
+        assert one.link.status.session == FIRST_SESSION + 1
+        one.send(action=Action.STOP, linear=0.0)
+        assert [action for _, action, *_ in one.log()] == ["move", "hold", "stop"]
+
+
+def test_a_guard_with_other_axes_is_told_so(host: Path, tmp_path: Path) -> None:
+    with robot(host, tmp_path, link_timeout_ms=80, axes=(*AXES, "gripper")) as one:
+        one.wait(lambda: "has 2 axes, the configuration 3" in (one.link.status.problem or ""))
+        assert one.link.status.state is LinkState.HANDSHAKING

@@ -158,7 +158,7 @@ def main() -> int:
 def _run(config: Path, folder: Path) -> dict[str, float]:
     argv = [sys.executable, __file__, str(config), "--once"]
     environment = {**os.environ, "PYTHONPATH": str(folder)}
-    return json.loads(subprocess.run(argv, capture_output=True, check=True, env=environment).stdout)
+    return json.loads(subprocess.run(argv, stdout=subprocess.PIPE, check=True, env=environment).stdout)
 
 
 def _export(revision: str, folder: Path) -> None:

@@ -86,6 +86,13 @@ class TestForecast:
         armed.bound_ns = bound_ns
         assert armed.observe().request.shadow is not fits
 
+    def test_the_last_nanosecond_is_still_time(self):
+        rig = Rig(settings(PLANT.replace("max_age_ms = 150", "") + "[timing]\nmax_age_ms = 300\n")).arm()
+        rig.bound_ns = None
+        rig.now_ns += 1
+        effects = rig.observe(age_ms=191.999999)
+        assert (effects.request.shadow, rig.causes) == (False, set())
+
     def test_it_clears_when_the_bound_has_fitted_three_times(self, armed):
         armed.bound_ns = 250 * MS
         for _ in range(4):

@@ -53,6 +53,7 @@ class TestVerdict:
         )
         verdict = judge(text, (0.75, 1.0, 0.0))
         assert verdict.targets == tuple(map(as_float32, (0.5, 0.75, 0.0)))
+        assert verdict.adjusted == ("linear: 0.75 -> 0.5 (range)", "angular: 1 -> 0.75 (with its group)")
 
     def test_an_interlock_that_stops_one_axis_stops_its_group(self):
         verdict = judge(CLAMPED, (0.4, 1.0, 0.1), docked=True)

@@ -23,6 +23,16 @@ def armed() -> Rig:
     return Rig().arm()
 
 
+class TestEvents:
+    def test_a_cause_is_raised_once_and_cleared_with_how_long_it_held(self, armed):
+        armed.events.clear()
+        for _ in range(2):
+            armed.cycle(latency_ms=199)  # the second miss is none of a new kind
+        armed.cycle()
+        assert armed.named("cause raised") == ["miss: no answer 187.0 ms after the release (noticed 0.00 ms later)"]
+        assert armed.named("cause cleared") == ["miss: after 313 ms"]
+
+
 class TestStart:
     def test_three_shadow_answers_on_time_arm_and_the_fourth_moves(self):
         rig = Rig()

@@ -192,6 +192,16 @@ class TestReturn:
         rig.step()
         assert rig.speeds[-1] - before <= 1.0 * 0.02 + 1e-6
 
+    def test_while_it_follows_it_goes_on_from_its_own_set_points_not_from_a_plant_that_lags(self):
+        rig = Rig()
+        while rig.mode is not Mode.ARMED:
+            rig.cycle()
+        rig.follows = False
+        rig.cycle()
+        rig.cycle()
+        assert rig.measured["linear"] == 0
+        assert max(rig.speeds) > 0.2
+
     def test_the_record_says_what_the_rates_have_not_yet_let_through(self):
         rig = Rig()
         while rig.mode is not Mode.ARMED:

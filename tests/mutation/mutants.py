@@ -36,7 +36,10 @@ _OPPOSITE = {"min": "max", "max": "min", "any": "all", "all": "any"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutant:
-    """``line`` of the original; ``before`` and ``after`` are the changed piece, ``source`` is the whole module."""
+    """The whole module as ``source``. ``line`` is the original's; ``before`` is what is different in ``after``.
+
+    Both are one statement, as ``ast.unparse`` writes it; they name a mutant whatever moves around it.
+    """
 
     line: int
     before: str
@@ -47,16 +50,17 @@ class Mutant:
 def mutants(source: str) -> Iterator[Mutant]:
     """Every mutant of a module, from top to bottom."""
     tree = ast.parse(source)
+    original = ast.unparse(tree).splitlines()
     for parent, name, index, node in list(_places(tree)):
         for changed in _alternatives(node):
             _put(parent, name, index, changed)
-            yield Mutant(
-                line=getattr(node, "lineno", 0),
-                before=ast.unparse(node),
-                after=ast.unparse(changed),
-                source=ast.unparse(ast.fix_missing_locations(tree)),
-            )
+            text = ast.unparse(ast.fix_missing_locations(tree))
             _put(parent, name, index, node)
+            pairs = zip(original, text.splitlines(), strict=False)
+            before, after = next((pair for pair in pairs if pair[0] != pair[1]), ("", ""))
+            if before != after:  # else it returned nothing anyhow
+                line = getattr(node, "lineno", 0)
+                yield Mutant(line=line, before=before.strip(), after=after.strip(), source=text)
 
 
 def _places(parent: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, ast.AST]]:

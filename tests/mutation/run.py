@@ -70,15 +70,14 @@ def _draw(names: Sequence[str] | None, *, sample: int | None, seed: int) -> list
 
 
 def _try_all(drawn: Sequence[tuple[Path, Mutant]]) -> dict[str, object]:
-    known = set(re.findall(r"`(\w+\.py: .+? → .+?)`", KNOWN.read_text())) if KNOWN.exists() else set()
+    known = set(re.findall(r"^\| (\w+\.py) \| `(.+?)` \|", KNOWN.read_text(), re.MULTILINE))
     killed, equivalent, survivors = 0, 0, []
     for path, mutant in drawn:
-        name = " ".join(f"{path.name}: {mutant.before} → {mutant.after}".split())
-        if name in known:
+        if (path.name, mutant.after) in known:
             equivalent += 1
         elif _survives(path, mutant):
-            survivors.append(name)
-            print(f"survived: line {mutant.line}: {name}", file=sys.stderr, flush=True)
+            survivors.append(f"{path.name}:{mutant.line}: {mutant.before} → {mutant.after}")
+            print(f"survived: {survivors[-1]}", file=sys.stderr, flush=True)
         else:
             killed += 1
     tried = killed + len(survivors)

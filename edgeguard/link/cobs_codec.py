@@ -37,7 +37,9 @@ neither in fault nor in e-stop nor when latched, though it is accepted and echoe
 follows the axes as far as they lead towards rest, so that it never speeds anything up, and in fault or e-stop it comes
 to rest at the motor controller's own deceleration. So does hold; torque off coasts; both leave the axes unread.
 
-A command costs 19 + 4n bytes on the line: 27 bytes for two axes, 2.4 ms at 115,200 baud.
+A command costs 19 + 4n bytes on the line: 27 bytes for two axes, 2.4 ms at 115,200 baud. Its echo costs 4 bytes more.
+
+``firmware/edgeguard_motor.h``, beside this file, is the motor controller's side of this page in C.
 """
 
 from __future__ import annotations
@@ -83,8 +85,12 @@ class CobsCodec:
     @property
     def command_bytes(self) -> int:
         """The length of a command's frame on the line, delimiters included; with 60 axes or more, the greatest."""
-        longest: int = cobs.max_encoded_length(_HEADER.size + self._command.size + _CRC.size)
-        return longest + 2
+        return self._frame_bytes(self._command)
+
+    @property
+    def echo_bytes(self) -> int:
+        """The same of an echo."""
+        return self._frame_bytes(self._echo)
 
     def encode(self, message: WireMessage) -> bytes:
         """One frame. ``KeyError`` when a command or an echo lacks one of the axes."""
@@ -120,6 +126,10 @@ class CobsCodec:
     def reset(self) -> None:
         """Forget a begun frame: the next bytes come from another connection."""
         self._open = b""
+
+    def _frame_bytes(self, payload: struct.Struct) -> int:
+        longest: int = cobs.max_encoded_length(_HEADER.size + payload.size + _CRC.size)
+        return longest + 2
 
     def _frame(self, kind: int, detail: int, axis_count: int, payload: bytes) -> bytes:
         body = _HEADER.pack(_VERSION, kind, detail, axis_count) + payload

@@ -24,6 +24,10 @@ class Codec(Protocol):
     def command_bytes(self) -> int:
         """The greatest length of a command's frame on the line."""
 
+    @property
+    def echo_bytes(self) -> int:
+        """The same of the motor controller's echo, which has the other direction of the line to itself."""
+
     def encode(self, message: WireMessage) -> bytes:
         """One frame, delimiters included."""
 

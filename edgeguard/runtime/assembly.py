@@ -18,7 +18,7 @@ from edgeguard.errors import AnswerError, SchemaError
 from edgeguard.guard.mapping import value_key
 from edgeguard.guard.stopping import stopping_problems
 from edgeguard.link import CODECS
-from edgeguard.runtime.serial_wire import command_wire_ns
+from edgeguard.runtime.serial_wire import command_wire_ns, wire_problems
 
 MOST_NAMED = 1_000
 """An axis that takes its number from a table needs one that a person can read."""
@@ -46,9 +46,8 @@ def assemble(path: Path | str) -> Assembly:
     if config.link.codec not in CODECS:
         problems.add("link.codec", f"{config.link.codec!r} is not one of {', '.join(CODECS)}")
     elif not problems.found:
-        problems.found += [
-            f"{problems.file}: {one}" for one in stopping_problems(config, wire_ns=command_wire_ns(config))
-        ]
+        unfit = wire_problems(config) + stopping_problems(config, wire_ns=command_wire_ns(config))
+        problems.found += [f"{problems.file}: {one}" for one in unfit]
     problems.raise_if_any()
     return Assembly(config=config, fields=fields)
 

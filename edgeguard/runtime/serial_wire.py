@@ -1,12 +1,18 @@
-"""The driver's wire over the serial link: sends a set-point and knows how long its frame is on the line."""
+"""The driver's wire over the serial link: sends a set-point and knows how long its frame is on the line.
+
+Both ends say one frame a tick: what is on the line for longer than that would arrive ever later.
+"""
 
 from __future__ import annotations
 
+from edgeguard.clock import NS_PER_MS, ms_from_ns
 from edgeguard.config import Config
 from edgeguard.errors import ConfigError
-from edgeguard.link import Link, SerialPort, make_codec
+from edgeguard.link import Codec, Link, SerialPort, make_codec
 from edgeguard.types import LinkStatus, SetPoint
-from edgeguard.types.wire import wire_time_ns
+from edgeguard.types.wire import NS_PER_BYTE_AT_1_BAUD, wire_time_ns
+
+_COMMON_BAUDS = (9_600, 19_200, 38_400, 57_600, 115_200, 230_400, 460_800, 921_600)
 
 
 class SerialWire:
@@ -16,12 +22,11 @@ class SerialWire:
         path = port or config.link.port
         if not path:
             raise ConfigError(f"{config.file}: link.port: missing; name the serial port (or pass port)")
-        axes = [axis.name for axis in config.axes]
         self._baud = config.link.baud
         self._link = Link(
             open_port=lambda: SerialPort(path=path, baud=config.link.baud),
-            codec=make_codec(config.link.codec, axes=axes),
-            axis_count=len(axes),
+            codec=_codec(config),
+            axis_count=len(config.axes),
             echo_timeout_ns=config.link.echo_timeout_ns,
         )
 
@@ -46,5 +51,23 @@ class SerialWire:
 
 def command_wire_ns(config: Config) -> int:
     """How long one command's frame is on the line: a part of the budget."""
-    codec = make_codec(config.link.codec, axes=[axis.name for axis in config.axes])
-    return wire_time_ns(codec.command_bytes, baud=config.link.baud)
+    return wire_time_ns(_codec(config).command_bytes, baud=config.link.baud)
+
+
+def wire_problems(config: Config) -> list[str]:
+    """Whether a command, and its echo the other way, leave the line free for the next one a tick later; in words."""
+    codec, baud, tick_ns = _codec(config), config.link.baud, config.timing.tick_ns
+    longest, what = max((codec.command_bytes, "a command"), (codec.echo_bytes, "an echo"))
+    takes_ns = wire_time_ns(longest, baud=baud)
+    if takes_ns <= tick_ns:
+        return []
+    needed = -(-longest * NS_PER_BYTE_AT_1_BAUD // tick_ns)
+    enough = next((common for common in _COMMON_BAUDS if common >= needed), needed)
+    return [
+        f"link.baud: {baud} is too slow: {what} of {longest} bytes needs {ms_from_ns(takes_ns):.1f} ms, a tick is "
+        f"{ms_from_ns(tick_ns):g} ms; use {enough} baud or more, or a tick_ms of at least {-(-takes_ns // NS_PER_MS)}"
+    ]
+
+
+def _codec(config: Config) -> Codec:
+    return make_codec(config.link.codec, axes=[axis.name for axis in config.axes])

@@ -58,6 +58,9 @@ enum {
     EG_LATCHED = 16 /* no move before the next handshake */
 };
 
+/* What is in a body's first two bytes. */
+enum { EG__VERSION = 1, EG__IS_COMMAND = 1, EG__IS_ECHO = 2, EG__IS_HELLO = 3, EG__IS_WELCOME = 4 };
+
 /* Lengths in bytes. COBS adds one byte to every 254 or part of them. */
 #define EG__COBS(length) ((length) + ((length) + 253) / 254)
 enum {
@@ -199,7 +202,7 @@ static inline uint16_t eg__pack(eg_motor *eg, uint8_t *body, uint8_t *end)
 
 static inline uint8_t *eg__header(uint8_t *body, uint8_t kind, uint8_t detail)
 {
-    body[0] = 1; /* version */
+    body[0] = EG__VERSION;
     body[1] = kind;
     body[2] = detail;
     body[3] = EG_AXES;
@@ -230,7 +233,7 @@ static inline uint16_t eg__greet(eg_motor *eg, uint32_t nonce, bool fits)
         eg->begun = false;
         eg->flags = 0;
     }
-    at = eg__header(body, 4, 0);
+    at = eg__header(body, EG__IS_WELCOME, 0);
     at = eg__put(at, nonce, 4);
     at = eg__put(at, fits ? eg->session : 0, 4);
     at = eg__put(at, eg->link_timeout_ms, 2);
@@ -239,8 +242,9 @@ static inline uint16_t eg__greet(eg_motor *eg, uint32_t nonce, bool fits)
 
 static inline uint16_t eg__echo(eg_motor *eg)
 {
+    uint8_t flags = (uint8_t)(eg->flags | (eg->status & (EG_MOVING | EG_FAULT | EG_ESTOP)));
     uint8_t body[EG__ECHO + EG__CRC], *at;
-    at = eg__header(body, 2, (uint8_t)(eg->flags | (eg->status & (EG_MOVING | EG_FAULT | EG_ESTOP))));
+    at = eg__header(body, EG__IS_ECHO, flags);
     at = eg__put(at, eg->session, 4);
     at = eg__put(at, eg->sequence, 2);
     at = eg__put(at, eg->life_ms, 2);
@@ -251,6 +255,17 @@ static inline uint16_t eg__echo(eg_motor *eg)
         at = eg__put(at, bits, 4);
     }
     return eg__pack(eg, body, at);
+}
+
+/* False when an axis is not finite. */
+static inline bool eg__read_axes(float *axes, const uint8_t *at)
+{
+    for (uint8_t axis = 0; axis < EG_AXES; axis++, at += 4) {
+        if (!eg__is_finite(eg__u32(at)))
+            return false;
+        axes[axis] = eg__float(eg__u32(at));
+    }
+    return true;
 }
 
 /* A sound command: accept it if it is of this session and newer (RFC 1982), obey it unless something forbids. */
@@ -306,31 +321,24 @@ static inline void eg_tick(eg_motor *eg, uint32_t now_ms)
 /* Take one byte from the wire. So many bytes of eg->reply are then to be sent: 0, until a frame asks for an answer. */
 static inline uint16_t eg_receive(eg_motor *eg, uint8_t byte)
 {
+    uint8_t *frame = eg->frame;
     uint16_t length = eg->length;
+    float axes[EG_AXES];
     if (byte != 0) {
         if (length < sizeof eg->frame)
-            eg->frame[eg->length++] = byte;
+            frame[eg->length++] = byte;
         return 0;
     }
     eg->length = 0;
     if (length == 0)
         return 0; /* between two frames */
-    length = length > EG__LONGEST ? 0 : eg__unpack(eg->frame, length);
-    if (length >= 4 && eg->frame[0] == 1) {
-        uint8_t kind = eg->frame[1], detail = eg->frame[2], axis_count = eg->frame[3];
-        if (kind == 3 && length == EG__HELLO)
-            return eg__greet(eg, eg__u32(eg->frame + 4), axis_count == EG_AXES);
-        if (kind == 1 && length == EG__COMMAND && axis_count == EG_AXES && detail >= EG_MOVE && detail <= EG_TORQUE_OFF) {
-            float axes[EG_AXES];
-            bool finite = true;
-            for (uint8_t axis = 0; axis < EG_AXES; axis++) {
-                uint32_t bits = eg__u32(eg->frame + 12 + 4 * axis);
-                finite = finite && eg__is_finite(bits);
-                axes[axis] = eg__float(bits);
-            }
-            if (finite)
-                return eg__take(eg, (eg_action)detail, axes);
-        }
+    length = length > EG__LONGEST ? 0 : eg__unpack(frame, length);
+    if (length == EG__HELLO && frame[0] == EG__VERSION && frame[1] == EG__IS_HELLO)
+        return eg__greet(eg, eg__u32(frame + 4), frame[3] == EG_AXES);
+    if (length == EG__COMMAND && frame[0] == EG__VERSION && frame[1] == EG__IS_COMMAND && frame[3] == EG_AXES) {
+        uint8_t action = frame[2];
+        if (action >= EG_MOVE && action <= EG_TORQUE_OFF && eg__read_axes(axes, frame + 12))
+            return eg__take(eg, (eg_action)action, axes);
     }
     eg->dropped++;
     return 0;

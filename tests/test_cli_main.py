@@ -79,6 +79,11 @@ def test_a_mistake_is_one_message_and_its_exit_code(config, name):
     assert "Traceback" not in done.stderr
 
 
+def test_check_says_what_stops_the_robot_when_the_guard_is_dead(config):
+    assert json.loads(edgeguard("check", str(config), "--json").stdout)["link"]["expiry"] == "per_frame"
+    assert "the motor controller stops by itself" in " ".join(edgeguard("check", str(config)).stdout.split())
+
+
 def test_check_says_everything_that_is_wrong_at_once(config):
     text = config.read_text()
     for old, new in (("tick_ms", "tik_ms"), ('"stop"] } }', '"halt"] } }'), ("{said} {front_m}", "{said} {fron_m}")):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import struct
 import zlib
+from dataclasses import replace
 from itertools import pairwise
 
 import cobs_vectors
@@ -135,8 +136,18 @@ def test_after_a_reset_the_begun_frame_is_forgotten(codec: Codec) -> None:
     assert codec.feed(b"\0") == []
 
 
-def test_a_command_is_as_long_as_it_says(codec: Codec) -> None:
+def test_frames_are_as_long_as_it_says(codec: Codec) -> None:
     assert len(codec.encode(COMMAND)) == codec.command_bytes
+    assert len(codec.encode(ECHO)) == codec.echo_bytes
+
+
+@pytest.mark.parametrize("life_ms", [0, 1, 80, 65_535])
+def test_it_says_what_ends_a_command_and_carries_the_life_if_that_does(codec: Codec, life_ms: int) -> None:
+    assert codec.guarantee
+    if codec.expiry == "per_frame":
+        (received,) = codec.feed(codec.encode(replace(COMMAND, life_ms=life_ms)))
+        assert isinstance(received, Command)
+        assert received.life_ms == life_ms
 
 
 @pytest.mark.parametrize("count", [1, 2, 6, 59, 60, 255])
@@ -146,6 +157,7 @@ def test_no_command_is_longer_than_it_says(count: int) -> None:
         codec = make_codec(name, axes=axes)
         command = Command(axes=dict.fromkeys(axes, 1.1), action=Action.STOP, session=1, sequence=1, life_ms=1)
         assert len(codec.encode(command)) <= codec.command_bytes
+        assert len(codec.encode(replace(ECHO, axes=dict.fromkeys(axes, 1.1)))) <= codec.echo_bytes
         assert [type(one) for one in codec.feed(codec.encode(command))] == [Command]
 
 

@@ -14,7 +14,7 @@ from edgeguard.errors import BoundError
 from edgeguard.guard.stopping import StoppingDistance, stopping_distances
 from edgeguard.runtime.assembly import Assembly, assemble
 from edgeguard.runtime.budget_line import BudgetLine, budget_line
-from edgeguard.runtime.serial_wire import command_wire_ns
+from edgeguard.runtime.serial_wire import command_wire_ns, wire_codec
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -63,6 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _summary(assembly: Assembly, budget: BudgetLine, stops: tuple[StoppingDistance, ...]) -> dict[str, Any]:
+    codec = wire_codec(assembly.config)
     return {
         "config": str(assembly.config.file),
         "digest": assembly.config.digest,
@@ -72,6 +73,7 @@ def _summary(assembly: Assembly, budget: BudgetLine, stops: tuple[StoppingDistan
             "available_ms": round(budget.available_ms, 3),
             "slack_ms": budget.slack_ms,
         },
+        "link": {"codec": codec.name, "expiry": codec.expiry, "guarantee": codec.guarantee},
         "stops": [{**dataclasses.asdict(stop), "fits": stop.fits} for stop in stops],
         "interventions_per_hour": _interventions_per_hour(assembly),
     }
@@ -94,6 +96,8 @@ def _show(assembly: Assembly, budget: BudgetLine, stops: tuple[StoppingDistance,
     console.print(_budget_table(budget))
     if stops:
         console.print(_stops_table(stops))
+    codec = wire_codec(config)
+    console.print(f"    link ({codec.name}, time-out {ms_from_ns(config.link.timeout_ns):g} ms): {codec.guarantee}")
     console.print(
         f"    accepted: a miss rate of {config.risk.max_miss_rate:g}, which at one decision every "
         f"{ms_from_ns(config.timing.period_ns):g} ms is {_interventions_per_hour(assembly):.3g} interventions per hour"

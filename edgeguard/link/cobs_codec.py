@@ -52,7 +52,7 @@ from typing import ClassVar
 
 from cobs import cobs
 
-from edgeguard.types.wire import Action, Command, Echo, Hello, MotorFlag, Welcome
+from edgeguard.types.wire import Action, Command, Echo, Expiry, Hello, MotorFlag, Welcome
 
 WireMessage = Command | Echo | Hello | Welcome
 
@@ -69,6 +69,11 @@ class CobsCodec:
     """Encodes and decodes for one plant; ``feed`` takes bytes in any chunks and keeps at most one frame of them."""
 
     name: ClassVar[str] = "cobs"
+    expiry: ClassVar[Expiry] = "per_frame"
+    guarantee: ClassVar[str] = (
+        "each command carries its own life; when that or the link time-out is over, the motor controller stops by "
+        "itself, whatever became of this computer"
+    )
 
     def __init__(self, *, axes: Sequence[str]) -> None:
         if not 0 < len(axes) < 256:

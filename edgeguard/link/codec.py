@@ -12,12 +12,15 @@ from typing import ClassVar, Protocol
 
 from edgeguard.errors import ConfigError
 from edgeguard.link.cobs_codec import CobsCodec, WireMessage
+from edgeguard.types.wire import Expiry
 
 
 class Codec(Protocol):
     """One direction's state of one connection. Both sides of the wire use the same class."""
 
     name: ClassVar[str]
+    expiry: ClassVar[Expiry]
+    guarantee: ClassVar[str]  # what that is worth when the guard is dead, and what no frame can carry: for people
     corrupt: int  # pieces dropped since the start
 
     @property

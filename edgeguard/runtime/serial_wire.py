@@ -25,7 +25,7 @@ class SerialWire:
         self._baud = config.link.baud
         self._link = Link(
             open_port=lambda: SerialPort(path=path, baud=config.link.baud),
-            codec=_codec(config),
+            codec=wire_codec(config),
             axis_count=len(config.axes),
             echo_timeout_ns=config.link.echo_timeout_ns,
         )
@@ -51,12 +51,12 @@ class SerialWire:
 
 def command_wire_ns(config: Config) -> int:
     """How long one command's frame is on the line: a part of the budget."""
-    return wire_time_ns(_codec(config).command_bytes, baud=config.link.baud)
+    return wire_time_ns(wire_codec(config).command_bytes, baud=config.link.baud)
 
 
 def wire_problems(config: Config) -> list[str]:
     """Whether a command, and its echo the other way, leave the line free for the next one a tick later; in words."""
-    codec, baud, tick_ns = _codec(config), config.link.baud, config.timing.tick_ns
+    codec, baud, tick_ns = wire_codec(config), config.link.baud, config.timing.tick_ns
     longest, what = max((codec.command_bytes, "a command"), (codec.echo_bytes, "an echo"))
     takes_ns = wire_time_ns(longest, baud=baud)
     if takes_ns <= tick_ns:
@@ -69,5 +69,6 @@ def wire_problems(config: Config) -> list[str]:
     ]
 
 
-def _codec(config: Config) -> Codec:
+def wire_codec(config: Config) -> Codec:
+    """The codec that the configuration names, for its axes."""
     return make_codec(config.link.codec, axes=[axis.name for axis in config.axes])

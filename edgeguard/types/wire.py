@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, IntFlag
+from typing import Literal
 
 FLOAT32_MAX = 3.4028234663852886e38
 """The largest finite float32 (IEEE 754: (2 - 2**-23) * 2**127); an axis value travels as one."""
@@ -18,6 +19,9 @@ SEQUENCE_MODULUS = 1 << 16
 
 NS_PER_BYTE_AT_1_BAUD = 10 * 1_000_000_000
 """One byte on a serial line is ten bits: start, eight data, stop."""
+
+Expiry = Literal["per_frame", "silence", "none"]
+"""What ends a command that nobody renews: the life in its own frame, the receiver's watchdog, or nothing."""
 
 
 class Action(str, Enum):

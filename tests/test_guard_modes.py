@@ -16,6 +16,7 @@ from edgeguard.types import Action, Cause, Finish, Grade, Mode, OperatorWord, So
 from edgeguard.types.wire import LinkState, MotorFlag
 
 MS = NS_PER_MS
+COUNTED = (Clear.FITTED, Clear.PROVEN, Clear.PROVEN_AND_DWELL)
 
 
 @pytest.fixture
@@ -27,10 +28,23 @@ class TestEvents:
     def test_a_cause_is_raised_once_and_cleared_with_how_long_it_held(self, armed):
         armed.events.clear()
         for _ in range(2):
-            armed.cycle(latency_ms=199)  # the second miss is none of a new kind
+            armed.cycle(latency_ms=199)
+            raised = armed.named("cause raised")
+            assert raised == ["miss: no answer 187.0 ms after the release (noticed 0.00 ms later)"]
         armed.cycle()
-        assert armed.named("cause raised") == ["miss: no answer 187.0 ms after the release (noticed 0.00 ms later)"]
         assert armed.named("cause cleared") == ["miss: after 313 ms"]
+
+
+class TestProof:
+    @pytest.mark.parametrize("cause", [cause for cause, row in TABLE.items() if row.clear in COUNTED])
+    def test_what_still_holds_is_not_proven_away(self, armed, cause):
+        armed.conditions = ((cause, "seen elsewhere"),)
+        armed.step()
+        armed.events.clear()
+        for _ in range(8):
+            armed.cycle()
+        assert cause in armed.causes
+        assert armed.named("cause cleared") == []
 
 
 class TestStart:

@@ -120,7 +120,7 @@ class GuardState:
     rule: str | None = None
     stop_said: str | None = None  # the operator's word in the newest observation
     due_ns: int = 0  # when the next period opens
-    last_arrival_ns: int = 0
+    last_arrival_ns: int
     absent_due_ns: int = 0  # when the next period without an observation is recorded
     next_request_id: int = 1
     answered_id: int | None = None

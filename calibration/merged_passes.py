@@ -1,83 +1,163 @@
-"""Time to command with forced tokens merged into passes, against token by token, in one run on this machine.
+"""Time to command: token by token, with forced tokens merged into passes, and with the head cut; in one run.
 
-    python calibration/merged_passes.py [CONFIG] [--requests 60] [--json]
+    python calibration/merged_passes.py [CONFIG] [--requests 60] [--sweep 40] [--json]
 
-Both ways have the same worker, prefix cache, observations and answer; they alternate in random order at the robot's
-period, each on an observation that neither has cached. Token by token is what a plain runtime does: the observation in
-one pass, then a pass for every token of the answer, with the mask on the whole vocabulary. Time runs from handing the
-observation over to the parsed answer in our hands. The ratio is of medians, with a bootstrap interval.
+Three ways alternate in random order at the robot's period, each on the same observations, which none has cached:
+
+- ``token_by_token``: what a plain runtime does, with the prefix cached: the observation in one pass, then a pass for
+  every token of the answer, with the mask on the whole vocabulary;
+- ``merged``: a pass per choice, with the same whole head;
+- ``cut``: a pass per choice, with the head cut to the tokens that can be chosen. This is what the robot runs.
+
+The first two share a worker, the third has its own; an idle one sleeps. Time runs from handing the observation over to
+the parsed answer in our hands. Ratios are of medians, with a bootstrap interval. Then passes of several sizes are timed
+with both heads by turns, and the memory and the start of both workers are compared. ``same_answers`` counts where the
+other ways answered as the cut head did: ``merged`` always; ``token_by_token`` where its passes of one token allow.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
+import re
 import statistics
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from importlib import resources
 from itertools import islice
 from pathlib import Path
 
 from edgeguard.bench.observations import draw_fields
-from edgeguard.bench.subject import model_subject
+from edgeguard.bench.subject import model_folder
 from edgeguard.bench.worker_client import WorkerClient
 from edgeguard.clock import NS_PER_S, SystemClock, ms_from_ns
-from edgeguard.config import load_config
+from edgeguard.config import Config, load_config
 from edgeguard.model.progress import silent
-from edgeguard.types import Finish, Observation, Request
+from edgeguard.runtime.worker_command import worker_argv
+from edgeguard.types import Answer, Finish, Observation, Request, Value
 
 SEED = 1
 WARM_UP = 6
 LIMIT_NS = 30 * NS_PER_S
+SIZES = (1, 2, 4, 8, 16, 32)
+WAYS = ("token_by_token", "merged", "cut")
 
 
-def measure(config_file: Path, *, requests: int) -> dict[str, object]:
-    """Milliseconds and passes of both ways, over so many requests each."""
-    config, clock, draw = load_config(config_file), SystemClock(), random.Random(SEED)
-    observations = draw_fields(config, seed=SEED)
-    times: dict[str, list[float]] = {"merged": [], "token_by_token": []}
-    passes: dict[str, list[int]] = {"merged": [], "token_by_token": []}
-    argv = model_subject(config).command(config.file, None)
-    with WorkerClient.start(argv=argv, clock=clock) as worker:
-        ready = worker.wait_ready(progress=silent)
-        due_ns = clock.now_ns()
-        for number in range(requests + WARM_UP):
-            order = draw.sample(list(times), k=2)
-            for way, fields in zip(order, islice(observations, 2), strict=True):
+class Heads:
+    """Both workers, and what they cost to start."""
+
+    def __init__(self, config: Config, *, stack: ExitStack) -> None:
+        self.clock = SystemClock()
+        self.workers: dict[str, WorkerClient] = {}
+        self.facts: dict[str, dict[str, object]] = {}
+        folder = model_folder(config)
+        for name in ("full", "cut"):
+            argv = worker_argv(config.file, None, model=folder, full_head=name == "full")
+            before = _grandchildren()
+            began_ns = self.clock.now_ns()
+            worker = stack.enter_context(WorkerClient.start(argv=argv, clock=self.clock))
+            ready = worker.wait_ready(progress=silent)
+            (pid,) = _grandchildren() - before
+            self.workers[name] = worker
+            self.facts[name] = {
+                "head": ready.identity["head"],
+                "start_s": round((self.clock.now_ns() - began_ns) / NS_PER_S, 2),
+                "pid": pid,
+            }
+
+    def ask(self, way: str, request: Request) -> tuple[float, Answer]:
+        """Milliseconds and the answer."""
+        worker = self.workers["cut" if way == "cut" else "full"]
+        reply = worker.ask(request, admit=False, limit_ns=LIMIT_NS, token_by_token=way == "token_by_token")
+        if reply.answer.finish is not Finish.COMPLETE:
+            raise SystemExit(f"the worker ended a request as {reply.answer.finish.value}: {reply.answer.detail}")
+        return ms_from_ns(reply.received_ns - request.observation.captured_ns), reply.answer
+
+    def memory(self) -> None:
+        """Add the resident memory of each worker, now and at its peak, to the facts."""
+        for facts in self.facts.values():
+            status = Path(f"/proc/{facts.pop('pid')}/status").read_text()
+            for name, key in (("rss_mb", "VmRSS"), ("peak_mb", "VmHWM")):
+                facts[name] = int(re.search(rf"{key}:\s+(\d+)", status)[1]) // 1024
+
+
+def measure(config_file: Path, *, requests: int, repeats: int) -> dict[str, object]:
+    """Milliseconds and passes of each way over so many requests, and of passes over so many of each size."""
+    config, draw = load_config(config_file), random.Random(SEED)
+    times: dict[str, list[float]] = {way: [] for way in WAYS}
+    passes: dict[str, list[int]] = {way: [] for way in WAYS}
+    said: dict[str, dict[int, object]] = {way: {} for way in WAYS}
+    questions = list(islice(draw_fields(config, seed=SEED), requests))
+    with ExitStack() as stack:
+        heads = Heads(config, stack=stack)
+        clock, due_ns = heads.clock, heads.clock.now_ns()
+        for number in range(-WARM_UP, requests):
+            for way in draw.sample(WAYS, k=len(WAYS)):
+                # A question comes back long after it was asked in another way, so nobody finds it cached.
+                asked = (number + WAYS.index(way) * requests // len(WAYS)) % requests
                 clock.sleep_until_ns(due_ns)
                 due_ns = max(due_ns, clock.now_ns()) + config.timing.period_ns
-                now_ns = clock.now_ns()
-                request = Request(
-                    request_id=2 * number + (way == "merged") + 1,
-                    epoch=1,
-                    observation=Observation(fields=fields, captured_ns=now_ns),
-                    answer_by_ns=now_ns + LIMIT_NS,
-                )
-                reply = worker.ask(request, admit=False, limit_ns=LIMIT_NS, token_by_token=way == "token_by_token")
-                if reply.answer.finish is not Finish.COMPLETE:
-                    raise SystemExit(
-                        f"the worker ended a request as {reply.answer.finish.value}: {reply.answer.detail}"
-                    )
-                if number >= WARM_UP:
-                    times[way].append(ms_from_ns(reply.received_ns - now_ns))
-                    passes[way].append(len(reply.answer.passes))
-    low, high = interval(times["merged"], times["token_by_token"], draw=draw)
+                elapsed_ms, answer = heads.ask(way, _request(questions[asked], clock.now_ns()))
+                if number >= 0:
+                    said[way][asked] = answer.values
+                    times[way].append(elapsed_ms)
+                    passes[way].append(len(answer.passes))
+        sweep = _sweep(heads, repeats=repeats)
+        heads.memory()
+    medians = {way: statistics.median(times[way]) for way in WAYS}
     return {
         "requests": requests,
-        "prefix_tokens": ready.prefix_tokens,
         **{
-            way: {
-                "p50_ms": statistics.median(times[way]),
-                "max_ms": max(times[way]),
-                "passes": statistics.median(passes[way]),
-            }
-            for way in times
+            way: {"p50_ms": medians[way], "max_ms": max(times[way]), "passes": statistics.median(passes[way])}
+            for way in WAYS
         },
-        "ratio": statistics.median(times["merged"]) / statistics.median(times["token_by_token"]),
-        "ratio_95": [low, high],
+        "same_answers": {way: sum(said[way][at] == said["cut"][at] for at in range(requests)) for way in WAYS[:2]},
+        **{
+            f"ratio_{ours}_{theirs}": {
+                "p50": medians[ours] / medians[theirs],
+                "interval_95": interval(times[ours], times[theirs], draw=draw),
+            }
+            for ours, theirs in (("merged", "token_by_token"), ("cut", "merged"), ("cut", "token_by_token"))
+        },
+        "pass_ms": sweep,
+        "workers": heads.facts,
     }
+
+
+def _request(fields: Mapping[str, Value], now_ns: int) -> Request:
+    return Request(
+        request_id=now_ns & 0xFFFF_FFFF,
+        epoch=1,
+        observation=Observation(fields=fields, captured_ns=now_ns),
+        answer_by_ns=now_ns + LIMIT_NS,
+    )
+
+
+def _sweep(heads: Heads, *, repeats: int) -> dict[str, dict[str, float]]:
+    """Median milliseconds of a pass by its size, both heads by turns, five at a time."""
+    elapsed: dict[int, dict[str, list[int]]] = {size: {"full": [], "cut": []} for size in SIZES}
+    for _ in range(max(1, repeats // 5)):
+        for size in SIZES:
+            for name, worker in heads.workers.items():
+                (row,) = worker.sweep(sizes=[size], repeats=6, limit_ns=LIMIT_NS)
+                elapsed[size][name] += row.elapsed_ns[1:]
+    rows = {}
+    for size, by_head in elapsed.items():
+        full, cut = (statistics.median(by_head[name]) / 1e6 for name in ("full", "cut"))
+        rows[str(size)] = {"full": round(full, 2), "cut": round(cut, 2), "ratio": round(cut / full, 3)}
+    return rows
+
+
+def _grandchildren() -> set[int]:
+    """The workers: what the spawners that we started have started."""
+    return {worker for spawner in _children(os.getpid()) for worker in _children(spawner)}
+
+
+def _children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def interval(ours: Sequence[float], theirs: Sequence[float], *, draw: random.Random) -> tuple[float, float]:
@@ -94,14 +174,15 @@ def main() -> int:
     demo = Path(str(resources.files("edgeguard.demo").joinpath("demo.toml")))
     parser.add_argument("config", nargs="?", type=Path, default=demo, help="default: the demo's")
     parser.add_argument("--requests", type=int, default=60, help="of each way (default: 60)")
+    parser.add_argument("--sweep", type=int, default=40, help="passes of each size and head (default: 40)")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
-    figures = measure(arguments.config, requests=arguments.requests)
+    figures = measure(arguments.config, requests=arguments.requests, repeats=arguments.sweep)
     if arguments.json:
         print(json.dumps(figures))
     else:
         for name, figure in figures.items():
-            print(f"{name:>16}  {figure}")
+            print(f"{name:>26}  {figure}")
     return 0
 
 

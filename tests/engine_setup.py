@@ -86,10 +86,14 @@ def apart(work: Callable[[], T]) -> T:
         return pool.submit(work).result()
 
 
-def load(config: Path | Config, model: Path) -> LanguageModel:
+def load(config: Path | Config, model: Path, *, full_head: bool = False) -> LanguageModel:
     """Loaded, not warmed up."""
     read = config if isinstance(config, Config) else load_config(config)
-    return apart(lambda: load_language_model(config=read, folder=model, clock=SystemClock(), progress=lambda *_: None))
+    return apart(
+        lambda: load_language_model(
+            config=read, folder=model, clock=SystemClock(), progress=lambda *_: None, full_head=full_head
+        )
+    )
 
 
 def observation(**changes: Value) -> dict[str, Value]:

@@ -85,17 +85,22 @@ def test_a_worker_with_the_profile_admits_what_fits_and_refuses_what_does_not(
         assert answer.bound_ns is not None
 
 
-def test_both_ways_of_decoding_give_an_answer(client: WorkerClient) -> None:
+def test_both_ways_of_decoding_give_an_answer(client: WorkerClient, robot: tuple[Config, Subject]) -> None:
+    """Token by token of a worker with the full head, as the comparisons start it."""
+    config, subject = robot
+    argv = [*subject.command(config.file, None), "--full-head"]
     passes = []
-    for request_id, token_by_token in ((10, False), (11, True)):
-        now_ns = CLOCK.now_ns()
-        request = Request(
-            request_id=request_id,
-            epoch=0,
-            observation=Observation(fields=observation(), captured_ns=now_ns),
-            answer_by_ns=now_ns + 5 * NS_PER_S,
-        )
-        reply = client.ask(request, admit=False, limit_ns=10 * NS_PER_S, token_by_token=token_by_token)
-        assert reply.answer.finish is Finish.COMPLETE
-        passes.append(len(reply.answer.passes))
+    with WorkerClient.start(argv=argv, clock=CLOCK) as full:
+        full.wait_ready(progress=silent)
+        for request_id, asked in ((10, client), (11, full)):
+            now_ns = CLOCK.now_ns()
+            request = Request(
+                request_id=request_id,
+                epoch=0,
+                observation=Observation(fields=observation(), captured_ns=now_ns),
+                answer_by_ns=now_ns + 5 * NS_PER_S,
+            )
+            reply = asked.ask(request, admit=False, limit_ns=10 * NS_PER_S, token_by_token=asked is full)
+            assert reply.answer.finish is Finish.COMPLETE
+            passes.append(len(reply.answer.passes))
     assert passes[0] < passes[1]

@@ -31,7 +31,7 @@ def folder() -> Path:
 
 @pytest.fixture(scope="module")
 def model(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> LanguageModel:
-    loaded = load(write_config(tmp_path_factory.mktemp("config")), folder)
+    loaded = load(write_config(tmp_path_factory.mktemp("config")), folder, full_head=True)
     loaded.warm_up(lambda *_: None)
     return loaded
 

@@ -27,9 +27,10 @@ TOKENS = st.lists(st.integers(3, VOCABULARY - 1), min_size=4, max_size=60)
 
 @pytest.fixture(scope="module", params=["last", "all"])
 def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> LanguageModel:
-    """With logits of the last position, as built here, and of every position, as other tools build it."""
+    """With logits of the last position, as built here, and of every position, as other tools build it; of all tokens,
+    so that they can be compared with token by token. That a cut head changes nothing is ``test_engine_head``'s."""
     folder = tmp_path_factory.mktemp("tiny")
-    return load(write_config(folder), tiny_model(folder, logits=request.param))
+    return load(write_config(folder), tiny_model(folder, logits=request.param), full_head=True)
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ import pytest
 
 from edgeguard.config import load_config
 from edgeguard.engine.folder import ModelFolder, read_model_folder
+from edgeguard.engine.head import whole_head
 from edgeguard.engine.providers import PROVIDERS, Provider, find_provider
 from edgeguard.engine.session import (
     SESSION_DEFAULTS,
@@ -49,7 +50,12 @@ def open_on(
 ) -> Any:
     return apart(
         lambda: open_session(
-            folder=folder, provider=provider, threads=threads, provider_options={}, session_options=session or {}
+            folder=folder,
+            head=whole_head(folder, why="as asked"),
+            provider=provider,
+            threads=threads,
+            provider_options={},
+            session_options=session or {},
         )
     )
 

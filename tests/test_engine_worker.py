@@ -30,10 +30,10 @@ PATIENCE_S = 30.0
 class Worker:
     """The process and what it says."""
 
-    def __init__(self, config: Path, model: Path, *, profile: Path | None = None) -> None:
+    def __init__(self, config: Path, model: Path, *, profile: Path | None = None, full_head: bool = False) -> None:
         self.channel, theirs = Channel.pair()
         argv = [sys.executable, "-m", "edgeguard.engine.worker", str(theirs.fileno()), str(config)]
-        argv += [*([] if profile is None else [str(profile)]), "--model", str(model)]
+        argv += [*([] if profile is None else [str(profile)]), "--model", str(model), *["--full-head"] * full_head]
         self.process = subprocess.Popen(argv, pass_fds=[theirs.fileno()])
         theirs.close()
         self.heard: list[Message] = []
@@ -155,9 +155,17 @@ def test_it_answers_what_the_schema_allows_and_says_what_it_took(shared: Worker,
         ), "another process, another cache: the same answer"
 
 
-def test_token_by_token_takes_a_pass_for_every_token(shared: Worker) -> None:
+def test_token_by_token_takes_a_pass_for_every_token_of_the_whole_vocabulary(
+    shared: Worker, model: Path, config: Path
+) -> None:
+    with Worker(config, model, full_head=True) as full:
+        assert full.next("ready")["identity"]["head"] == "full: as asked"
+        full.ask(1, observation(), token_by_token=True)
+        single = full.answer()
     shared.ask(1, observation(), token_by_token=True)
-    single = shared.answer()
+    refused = shared.answer()
+    assert refused.finish is Finish.ERROR
+    assert "--full-head" in refused.detail
     shared.ask(2, observation())
     merged = shared.answer()
     assert single.finish is merged.finish is Finish.COMPLETE

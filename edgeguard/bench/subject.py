@@ -8,10 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from edgeguard.config import Config
-from edgeguard.engine.folder import read_model_folder
-from edgeguard.engine.identity import identity
-from edgeguard.engine.providers import find_provider
-from edgeguard.engine.session import allowed_threads, import_runtime
+from edgeguard.engine.language_model import read_model_parts
 from edgeguard.model.build import build
 from edgeguard.model.progress import Progress, silent
 from edgeguard.model.recipe import find
@@ -34,7 +31,7 @@ def model_subject(config: Config, *, progress: Progress = silent) -> Subject:
     folder = model_folder(config, progress=progress)
     return Subject(
         command=lambda file, profile: worker_argv(file, profile, model=folder),
-        identity=lambda: _identity(config, folder),
+        identity=lambda: read_model_parts(config=config, folder=folder).identity,
     )
 
 
@@ -42,9 +39,3 @@ def model_folder(config: Config, *, progress: Progress = silent) -> Path:
     """Where the model is: the folder that is named, or the one that its recipe builds."""
     named = config.model.folder
     return Path(named).absolute() if "/" in named else build(find(named), progress=progress)
-
-
-def _identity(config: Config, folder: Path) -> dict[str, str]:
-    runtime = import_runtime(find_provider(config.model.provider))
-    threads = allowed_threads(config.model.threads)
-    return identity(config, read_model_folder(folder), runtime_version=runtime.__version__, threads=threads)

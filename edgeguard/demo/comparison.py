@@ -1,13 +1,13 @@
-"""The same questions to the same worker in two ways: forced runs merged, and a pass for every token.
+"""The same questions to two workers: forced runs merged with the head cut, and a pass for every token, the head whole.
 
-Both ways have the prefix cached and are asked the same questions, by turns and at the robot's period, so that whatever
-the machine does meets both; a question comes back long after the other way was asked it, so that neither finds it
-cached. Milliseconds from a request's release to its answer.
+Both have the prefix cached and are asked the same questions, by turns and at the robot's period, so that whatever the
+machine does meets both. Milliseconds from a request's release to its answer.
 """
 
 from __future__ import annotations
 
 import itertools
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -35,27 +35,33 @@ class Comparison:
 
 
 def compare(config: Config, *, profile: Path, clock: Clock, progress: Progress) -> Comparison:
-    """Ask ``QUESTIONS`` each way; a worker of its own is started for it."""
-    argv = worker_argv(config.file, profile, model=find_model_folder(config))
+    """Ask ``QUESTIONS`` each way; workers of its own are started for it."""
+    folder = find_model_folder(config)
     questions = list(itertools.islice(draw_fields(config), QUESTIONS))
     number = itertools.count(1)
     elapsed_ms: dict[bool, list[float]] = {False: [], True: []}
-    with WorkerClient.start(argv=argv, clock=clock) as client:
-        client.wait_ready(progress=progress)
+    with ExitStack() as stack:
+        clients: dict[bool, WorkerClient] = {}
+        for token_by_token in (False, True):
+            argv = worker_argv(config.file, profile, model=folder, full_head=token_by_token)
+            clients[token_by_token] = stack.enter_context(WorkerClient.start(argv=argv, clock=clock))
+        for client in clients.values():
+            client.wait_ready(progress=progress)
         for done in range(QUESTIONS):
             progress("comparing with token by token", done, QUESTIONS)
             for token_by_token in (False, True):
-                asked = questions[(done + token_by_token * QUESTIONS // 2) % QUESTIONS]
                 release_ns = clock.now_ns() + config.timing.period_ns
                 clock.sleep_until_ns(release_ns)
                 request = Request(
                     request_id=next(number),
                     epoch=0,
-                    observation=Observation(fields=asked, captured_ns=release_ns),
+                    observation=Observation(fields=questions[done], captured_ns=release_ns),
                     answer_by_ns=release_ns + _PATIENCE_NS,
                     shadow=True,
                 )
-                reply = client.ask(request, admit=False, limit_ns=_PATIENCE_NS, token_by_token=token_by_token)
+                reply = clients[token_by_token].ask(
+                    request, admit=False, limit_ns=_PATIENCE_NS, token_by_token=token_by_token
+                )
                 if reply.answer.finish is not Finish.COMPLETE:
                     raise WorkerError(f"the worker ended a question with {reply.answer.finish.value!r}")
                 elapsed_ms[token_by_token].append(ms_from_ns(reply.received_ns - release_ns))

@@ -5,7 +5,8 @@ chosen and the forced run behind it. The model is asked only where it has a choi
 follow: greedy, the likeliest of them; of equals the one with the lowest id.
 
 ``token_by_token`` is what everybody else does, for comparison: the prefix is cached, each token has a pass of its own,
-and the mask lies on the whole vocabulary. Both give the same answer where passes give the same bits.
+and the mask lies on the whole vocabulary, so it needs the full head. Both give the same answer where passes give the
+same bits.
 """
 
 from __future__ import annotations
@@ -33,6 +34,10 @@ class LogitsError(EdgeguardError):
     """The model's logits are not numbers; its weights or the runtime are damaged."""
 
 
+class HeadError(EdgeguardError):
+    """The head has too few logits for what is asked of it."""
+
+
 def never(*, state: int, pending: int, cached: int) -> bool:  # noqa: ARG001 - the signature is the protocol's
     """Go on to the end."""
     return False
@@ -44,7 +49,9 @@ class Decoder:
     def __init__(self, *, engine: Engine, automaton: Automaton) -> None:
         self._engine = engine
         self._automaton = automaton
-        self._allowed: dict[int, NDArray[np.intp]] = {}
+        tokens = engine.head.tokens
+        self._columns = None if tokens is None else {token: at for at, token in enumerate(tokens)}
+        self._choices: dict[int, tuple[tuple[int, ...], NDArray[np.intp]]] = {}
 
     def decode(self, prompt: Sequence[int], *, give_up: GiveUp = never) -> tuple[int, ...] | None:
         """The tokens of the answer to ``prompt`` up to the last choice, or ``None`` when it was given up."""
@@ -57,8 +64,8 @@ class Decoder:
             forced = automaton.forced(state)
             logits = self._engine.run([*pending, *forced])
             state = automaton.after_forced(state)
-            allowed = self._allowed_array(state)
-            token = int(allowed[_likeliest(logits[allowed])])
+            allowed, columns = self._choice(state)
+            token = allowed[_likeliest(logits[columns])]
             state = automaton.step(state, token)
             answer += [*forced, token]
             pending = [token]
@@ -69,8 +76,11 @@ class Decoder:
     ) -> tuple[int, ...] | None:
         """Like ``decode``, every token of the answer in a pass of its own, forced ones and those at the end too.
 
-        ``same_bits`` makes no pass smaller than the provider's smallest, which costs time.
+        ``same_bits`` makes no pass smaller than the provider's smallest, which costs time. Raises ``HeadError`` when
+        the head is cut: that would be no longer what everybody else does.
         """
+        if self._columns is not None:
+            raise HeadError("token by token is a comparison with the whole vocabulary: start the worker --full-head")
         automaton, cache = self._automaton, self._engine.cache
         pending = self._pending(prompt)
         state, answer = automaton.start, []
@@ -92,10 +102,13 @@ class Decoder:
         cache.keep_common(prompt[:-1])
         return list(prompt[len(cache) :])
 
-    def _allowed_array(self, state: int) -> NDArray[np.intp]:
-        if state not in self._allowed:
-            self._allowed[state] = np.array(self._automaton.allowed(state), dtype=np.intp)
-        return self._allowed[state]
+    def _choice(self, state: int) -> tuple[tuple[int, ...], NDArray[np.intp]]:
+        """The tokens that may follow, and where their logits are; both ascending."""
+        if state not in self._choices:
+            allowed = self._automaton.allowed(state)
+            columns = allowed if self._columns is None else [self._columns[token] for token in allowed]
+            self._choices[state] = (allowed, np.array(columns, dtype=np.intp))
+        return self._choices[state]
 
 
 def _likeliest(logits: NDArray[Any]) -> int:

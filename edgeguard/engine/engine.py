@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from edgeguard.clock import Clock
 from edgeguard.engine.cache import ELEMENT_TYPES, KvCache
 from edgeguard.engine.folder import ModelFolder
+from edgeguard.engine.head import Head
 from edgeguard.engine.providers import Provider
 from edgeguard.engine.session import runtime_errors
 from edgeguard.errors import EdgeguardError, PromptError
@@ -35,7 +36,7 @@ class CancelledPassError(EdgeguardError):
 
 
 class Engine:
-    """``passes`` are those since ``begin``; ``cache`` says what is cached."""
+    """``passes`` are those since ``begin``; ``cache`` says what is cached, ``head`` whose logits a pass returns."""
 
     def __init__(
         self,
@@ -43,11 +44,13 @@ class Engine:
         runtime: ModuleType,
         session: Any,
         folder: ModelFolder,
+        head: Head,
         provider: Provider,
         capacity: int,
         clock: Clock,
     ) -> None:
         self.cache = KvCache(runtime=runtime, session=session, folder=folder, provider=provider, capacity=capacity)
+        self.head = head
         self.passes: list[Pass] = []
         self._runtime, self._session, self._clock = runtime, session, clock
         self._names = folder.names
@@ -62,7 +65,7 @@ class Engine:
         (logits,) = (node for node in session.get_outputs() if node.name == folder.names.logits)
         self._every_position = logits.shape[1] != 1
         rows = capacity if self._every_position else 1
-        self._logits: NDArray[Any] = np.zeros((1, rows, folder.vocabulary), ELEMENT_TYPES[logits.type])
+        self._logits: NDArray[Any] = np.zeros((1, rows, head.rows), ELEMENT_TYPES[logits.type])
 
     def begin(self) -> None:
         """A new request: forget the passes and the cancellation of the one before (``terminate`` latches)."""
@@ -80,7 +83,7 @@ class Engine:
             self.run(tokens[start : start + PREFILL_TOKENS])
 
     def run(self, tokens: Sequence[int], *, again: bool = True) -> NDArray[Any]:
-        """Run the new ``tokens`` behind those cached, and return the logits (vocabulary,) of the last one.
+        """Run the new ``tokens`` behind those cached, and return the logits (head.rows,) of the last one.
 
         The array is overwritten by the next pass. With ``again`` false a pass of one token is one.
         """
@@ -110,8 +113,8 @@ class Engine:
         self._ids[0, :k] = tokens
         _bind_array(self._binding.bind_input, names.input_ids, self._ids, (1, k))
         _bind_array(self._binding.bind_input, names.attention_mask, self._mask, (1, p + k))
-        rows, vocabulary = k if self._every_position else 1, self._logits.shape[-1]
-        _bind_array(self._binding.bind_output, names.logits, self._logits, (1, rows, vocabulary))
+        shape = (1, k if self._every_position else 1, self._logits.shape[-1])
+        _bind_array(self._binding.bind_output, names.logits, self._logits, shape)
 
 
 def _bind_array(bind: Callable[..., None], name: str, array: NDArray[Any], shape: tuple[int, ...]) -> None:

@@ -10,10 +10,11 @@ Raises ``ModelError`` for a file that is missing, that is no ONNX model, or whos
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from edgeguard.engine.protobuf import BYTES, walk
 from edgeguard.errors import ModelError
 
 # Message -> number of a field -> the message in it: every way to a tensor (onnx.proto, IR 13).
@@ -30,8 +31,6 @@ _IR_VERSION = 1  # of a model
 _DOMAIN, _VERSION = 1, 2  # of an opset
 _KEY, _VALUE = 1, 2  # of an entry
 
-_VARINT, _BYTES = 0, 2
-_FIXED = {1: 8, 5: 4}  # protobuf's other wire types and their bytes
 _DEEPEST = 40  # messages inside messages; a graph in a graph takes three
 
 
@@ -74,10 +73,12 @@ def _walk(content: mmap.mmap, start: int, end: int, *, message: str, found: _Fou
     if depth > _DEEPEST:
         raise ValueError("messages too deep")
     values: dict[int, int | str] = {}
-    for number, value, stop in _fields(content, start, end):
+    for number, kind, value, stop in walk(content, start, end):
         inside = _INSIDE.get(message, {}).get(number)
         if stop is None:
             values[number] = value
+        elif kind != BYTES:
+            continue
         elif inside is not None:
             _walk(content, value, stop, message=inside, found=found, depth=depth + 1)
         elif message in ("entry", "opset"):
@@ -88,42 +89,6 @@ def _walk(content: mmap.mmap, start: int, end: int, *, message: str, found: _Fou
         found.opset = int(values.get(_VERSION, 0))
     elif message == "entry" and values.get(_KEY) == "location":
         found.external.add(str(values.get(_VALUE, "")))
-
-
-def _fields(content: mmap.mmap, start: int, end: int) -> Iterator[tuple[int, int, int | None]]:
-    """Number and value of each integer; number, start and end of each field of bytes. Others are passed over."""
-    position = start
-    while position < end:
-        tag, position = _varint(content, position)
-        kind = tag & 7
-        if kind == _VARINT:
-            value, position = _varint(content, position)
-            yield tag >> 3, value, None
-        elif kind == _BYTES:
-            length, position = _varint(content, position)
-            if position + length > end:
-                raise ValueError("a field longer than its message")
-            yield tag >> 3, position, position + length
-            position += length
-        elif kind in _FIXED:
-            position += _FIXED[kind]
-        else:
-            raise ValueError(f"wire type {kind}")
-    if position != end:
-        raise ValueError("a message that ends inside a field")
-
-
-def _varint(content: mmap.mmap, position: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = content[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, position
-        shift += 7
-        if shift > 63:
-            raise ValueError("a number longer than 64 bits")
 
 
 def _check_inside(graph: Path, name: str) -> None:

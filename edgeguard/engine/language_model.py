@@ -9,6 +9,7 @@ Raises ``ModelError`` and its kin, ``ProviderError``, ``ConfigError``, ``Missing
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -19,7 +20,8 @@ from edgeguard.config import Config
 from edgeguard.engine.chat import render_chat
 from edgeguard.engine.decoder import Decoder
 from edgeguard.engine.engine import Engine
-from edgeguard.engine.folder import read_model_folder
+from edgeguard.engine.folder import ModelFolder, read_model_folder
+from edgeguard.engine.head import Head, cut_head, whole_head
 from edgeguard.engine.identity import identity
 from edgeguard.engine.prompt import Prompt, chat_roles
 from edgeguard.engine.providers import find_provider
@@ -94,13 +96,26 @@ class LanguageModel:
         return swept
 
 
-def load_language_model(*, config: Config, folder: Path, clock: Clock, progress: Progress) -> LanguageModel:
-    """Load the model in ``folder`` and put it together as ``config`` says. ``warm_up`` is still to come."""
-    progress("loading", 0, 3)
-    provider = find_provider(config.model.provider)
-    runtime = import_runtime(provider)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelParts:
+    """What is known of a model and its answers before it is opened."""
+
+    folder: ModelFolder
+    fields: tuple[Field, ...]
+    prompt: Prompt
+    automaton: Automaton
+    head: Head
+    needed: int
+    identity: dict[str, str]
+
+
+def read_model_parts(*, config: Config, folder: Path, full_head: bool = False) -> ModelParts:
+    """Read the model in ``folder`` and what ``config`` asks of it, within a second: no weights are loaded.
+
+    The head is cut to the answer's alphabet unless ``full_head``, for comparisons.
+    """
+    runtime = import_runtime(find_provider(config.model.provider))
     model = read_model_folder(folder)
-    progress("loading", 1, 3)
     tokens = Tokens.from_file(model.tokenizer, vocabulary=model.vocabulary, end_tokens=model.end_tokens)
     fields = read_schema(config.schema)
     pieces = render_chat(model.chat_template, roles=chat_roles(config.prompt), special=model.special)
@@ -113,30 +128,58 @@ def load_language_model(*, config: Config, folder: Path, clock: Clock, progress:
             f"{config.file}: the longest prompt and answer are {needed} tokens, and {folder.name} reads "
             f"{model.context}; shorten the prompt, or the fields' max_chars"
         )
-    progress("loading", 2, 3)
-    threads = allowed_threads(config.model.threads)
-    session = open_session(
+    head = whole_head(model, why="as asked") if full_head else cut_head(model, alphabet=automaton.alphabet)
+    return ModelParts(
         folder=model,
+        fields=tuple(fields),
+        prompt=prompt,
+        automaton=automaton,
+        head=head,
+        needed=needed,
+        identity=identity(
+            config,
+            model,
+            runtime_version=runtime.__version__,
+            threads=allowed_threads(config.model.threads),
+            head=head.summary,
+        ),
+    )
+
+
+def load_language_model(
+    *, config: Config, folder: Path, clock: Clock, progress: Progress, full_head: bool = False
+) -> LanguageModel:
+    """Load the model in ``folder`` and put it together as ``config`` says. ``warm_up`` is still to come."""
+    progress("loading", 0, 3)
+    provider = find_provider(config.model.provider)
+    runtime = import_runtime(provider)
+    progress("loading", 1, 3)
+    parts = read_model_parts(config=config, folder=folder, full_head=full_head)
+    progress("loading", 2, 3)
+    session = open_session(
+        folder=parts.folder,
+        head=parts.head,
         provider=provider,
-        threads=threads,
+        threads=allowed_threads(config.model.threads),
         provider_options=config.model.provider_options,
         session_options=config.model.session_options,
     )
     engine = Engine(
         runtime=runtime,
         session=session,
-        folder=model,
+        folder=parts.folder,
+        head=parts.head,
         provider=provider,
-        capacity=min(model.context, -(-needed // _CACHE_STEP) * _CACHE_STEP),
+        capacity=min(parts.folder.context, -(-parts.needed // _CACHE_STEP) * _CACHE_STEP),
         clock=clock,
     )
     progress("loading", 3, 3)
     return LanguageModel(
-        fields=fields,
-        prompt=prompt,
-        automaton=automaton,
+        fields=parts.fields,
+        prompt=parts.prompt,
+        automaton=parts.automaton,
         engine=engine,
-        identity=identity(config, model, runtime_version=runtime.__version__, threads=threads),
+        identity=parts.identity,
         smallest_pass=provider.smallest_pass,
     )
 

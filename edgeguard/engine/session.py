@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from edgeguard.engine.folder import ModelFolder
+from edgeguard.engine.head import Head
 from edgeguard.engine.providers import Provider
 from edgeguard.errors import ConfigError, MissingExtraError, ModelError, ProviderError
 
@@ -37,6 +38,7 @@ SESSION_KEYS = (
 """What a configuration may set (onnxruntime_session_options_config_keys.h, 1.23): keys that change how a pass is
 computed. Keys that make the runtime read or write other files are left out on purpose."""
 
+_EXTERNAL_DATA_FOLDER = "session.model_external_initializers_file_folder_path"
 _RECORD_ASSIGNMENT = "session.record_ep_graph_assignment_info"
 
 
@@ -71,12 +73,15 @@ def allowed_threads(configured: int) -> int:
 def open_session(
     *,
     folder: ModelFolder,
+    head: Head,
     provider: Provider,
     threads: int,
     provider_options: Mapping[str, str],
     session_options: Mapping[str, str],
 ) -> Any:
     """An ``onnxruntime.InferenceSession`` that runs on ``provider``, with the inputs and outputs that the folder names.
+
+    Its graph is the folder's, or the one that ``head`` has made of it.
 
     ``provider_options`` and ``session_options`` add to and win over the defaults of the row and of this module.
     """
@@ -90,12 +95,14 @@ def open_session(
     options.log_severity_level = 3  # errors; its warnings are about what is checked below
     for key, value in {**SESSION_DEFAULTS, **session_options}.items():
         options.add_session_config_entry(key, value)
+    if head.model is not None:
+        options.add_session_config_entry(_EXTERNAL_DATA_FOLDER, str(folder.path))
     audited = hasattr(runtime.InferenceSession, "get_provider_graph_assignment_info")  # from 1.24 on
     if audited:
         options.add_session_config_entry(_RECORD_ASSIGNMENT, "1")
     try:
         session = runtime.InferenceSession(
-            str(folder.graph.path),
+            head.model or str(folder.graph.path),
             options,
             providers=[(provider.ort_name, {**provider.options, **provider_options})],
             enable_fallback=0,
@@ -111,7 +118,7 @@ def open_session(
         raise ProviderError(f"onnxruntime chose {session.get_providers()[0]} instead of {provider.ort_name}")
     if audited:
         check_assignment(session, provider)
-    _check_signature(session, folder, provider)
+    _check_signature(session, folder, head, provider)
     return session
 
 
@@ -142,7 +149,7 @@ def check_assignment(session: Any, provider: Provider) -> None:
         raise ProviderError(f"{provider.name} leaves to others what it was asked for: {listed}; build the model for it")
 
 
-def _check_signature(session: Any, folder: ModelFolder, provider: Provider) -> None:
+def _check_signature(session: Any, folder: ModelFolder, head: Head, provider: Provider) -> None:
     names, graph = folder.names, folder.graph.path
     cache = names.cache(layers=folder.layers)
     inputs, outputs = ({node.name: node for node in nodes} for nodes in (session.get_inputs(), session.get_outputs()))
@@ -164,9 +171,9 @@ def _check_signature(session: Any, folder: ModelFolder, provider: Provider) -> N
             raise ModelError(
                 f"{graph}: {past} is {node.shape}, not what genai_config.json says of heads and their size"
             )
-    if outputs[names.logits].shape[-1] != folder.vocabulary:
+    if outputs[names.logits].shape[-1] != head.rows:
         raise ModelError(
-            f"{graph}: {outputs[names.logits].shape[-1]} logits for a vocabulary of {folder.vocabulary} tokens in "
+            f"{graph}: {outputs[names.logits].shape[-1]} logits for a vocabulary of {head.rows} tokens in "
             "genai_config.json; the two files are of different models"
         )
 

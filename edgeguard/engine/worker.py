@@ -3,6 +3,7 @@
 It loads and warms up, says ``ready``, and answers requests until its channel closes; the messages are those of
 ``edgeguard.messages``. With a profile it refuses at once what its bound does not fit, and gives up when a miss has
 become more likely than not; without one it goes on until the time is over. A cancelled request has no answer.
+With ``--full-head`` a pass has a logit for every token, as in a plain runtime, and requests may be ``token_by_token``.
 
 Whatever goes wrong in a request is its answer, ``finish = error``, and the next one is served. What keeps the worker
 from becoming ready is said in ``failed``, with the exit code that the process leaves with.
@@ -186,7 +187,9 @@ def _start(arguments: argparse.Namespace, *, channel: Channel, clock: Clock) -> 
 
     config = load_config(arguments.config)
     profile = None if arguments.profile is None else load_profile(arguments.profile)
-    model = load_language_model(config=config, folder=arguments.model, clock=clock, progress=progress)
+    model = load_language_model(
+        config=config, folder=arguments.model, clock=clock, progress=progress, full_head=arguments.full_head
+    )
     model.warm_up(progress)
     return Worker(model=model, profile=profile, channel=channel, clock=clock)
 
@@ -198,6 +201,7 @@ def main(channel_at: Callable[[int], Channel] = Channel.from_fd) -> None:
     parser.add_argument("config", type=Path, metavar="CONFIG")
     parser.add_argument("profile", type=Path, metavar="PROFILE", nargs="?")
     parser.add_argument("--model", type=Path, metavar="FOLDER", required=True, help="where model.folder was found")
+    parser.add_argument("--full-head", action="store_true", help="keep a logit for every token, for comparisons")
     arguments = parser.parse_args()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever started us
     channel = channel_at(arguments.fd)

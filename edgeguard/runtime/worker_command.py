@@ -17,10 +17,14 @@ from edgeguard.model.recipe import find
 WORKER_MODULE = "edgeguard.engine.worker"
 
 
-def worker_argv(config: Path, profile: Path | None, *, model: Path) -> list[str]:
-    """The worker of these files; the spawner puts its channel's descriptor in place of ``{fd}``."""
+def worker_argv(config: Path, profile: Path | None, *, model: Path, full_head: bool = False) -> list[str]:
+    """The worker of these files; the spawner puts its channel's descriptor in place of ``{fd}``.
+
+    ``full_head``: with a logit for every token, as a plain runtime has it, for comparisons.
+    """
     argv = [sys.executable, "-m", WORKER_MODULE, "{fd}", str(config.absolute())]
-    return [*argv, *([] if profile is None else [str(profile.absolute())]), "--model", str(model)]
+    argv += [*([] if profile is None else [str(profile.absolute())]), "--model", str(model)]
+    return [*argv, *(["--full-head"] if full_head else [])]
 
 
 def find_model_folder(config: Config) -> Path:

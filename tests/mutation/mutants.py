@@ -1,8 +1,9 @@
 """Small faults for a module: each mutant is the whole source with one expression or statement changed.
 
 Comparisons (every neighbour and the negation), and/or, not, arithmetic, min/max, conditions negated, numbers one off,
-truth values flipped, statements dropped, results forgotten. Left alone is what no test should depend on, or what
-decides nothing: docstrings and message texts, annotations, decorators (``frozen``, ``slots``), ``strict`` of ``zip``.
+truth values flipped, another cause, grade or mode, statements dropped, results forgotten. Left alone is what no test
+should depend on, or what decides nothing: docstrings and message texts, annotations, decorators (``frozen``,
+``slots``), ``strict`` of ``zip``.
 """
 
 from __future__ import annotations
@@ -30,6 +31,14 @@ _ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
     ast.Div: ast.Mult,
     ast.FloorDiv: ast.Mult,
     ast.Pow: ast.Mult,
+}
+_MEMBERS = {  # another member of the enum: the first of these that it is not
+    "Action": ("STOP", "MOVE"),
+    "Cause": ("MISS", "NO_ECHO"),
+    "Clear": ("CONDITION", "ON_TIME"),
+    "Grade": ("COMFORTABLE", "EMERGENCY"),
+    "Mode": ("INHIBITED", "ARMED"),
+    "Source": ("SAFE", "MODEL"),
 }
 _OPPOSITE = {"min": "max", "max": "min", "any": "all", "all": "any"}
 
@@ -103,6 +112,9 @@ def _alternatives(node: ast.AST) -> Iterator[ast.AST]:
         case ast.Constant(value=int() | float() as value):
             yield ast.Constant(value + 1)
             yield ast.Constant(value - 1)
+        case ast.Attribute(value=ast.Name(id=kind), attr=name) if kind in _MEMBERS:
+            other = next(member for member in _MEMBERS[kind] if member != name)
+            yield ast.Attribute(ast.Name(kind, ast.Load()), other, ast.Load())
         case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords) if name in _OPPOSITE:
             yield ast.Call(ast.Name(_OPPOSITE[name], ast.Load()), args, keywords)
         case ast.IfExp(test=test, body=body, orelse=orelse):

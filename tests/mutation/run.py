@@ -30,7 +30,19 @@ from mutants import Mutant, mutants
 
 ROOT = Path(__file__).parents[2]
 GUARD = Path("edgeguard/guard")
-TESTS = ("modes", "cycle", "rules", "moving", "sensing", "envelope", "ramp", "settings", "stopping", "machine")
+TESTS = (
+    "causes",
+    "modes",
+    "cycle",
+    "rules",
+    "moving",
+    "sensing",
+    "envelope",
+    "ramp",
+    "settings",
+    "stopping",
+    "machine",
+)
 KNOWN = Path(__file__).parent / "SURVIVORS.md"
 LIMIT_S = 90
 WANTED = 0.95

@@ -134,6 +134,7 @@ class TestMapping:
         [
             ('field = "speed"', 'field = "sped"', "no field 'sped'"),
             ("left = 1.0, ", "", "no number for 'left'"),
+            ('{ field = "speed" }', '{ field = "speed", values = { "0.1" = 0.1 } }', "no number for '-0.2'"),
             (", values = { left = 1.0, straight = 0.0, right = -1.0 }", "", "'left' is no number"),
             (", values = { true = 0.1, false = 0.0 }", "", "'false' is no number"),
         ],

@@ -6,9 +6,9 @@ A copy of package and tests is mutated, one fault at a time; the guard's pure te
 first, until one fails. Without ``--sample`` every mutant is tried. Survivors are printed as they are found; those of
 ``SURVIVORS.md`` change nothing that can be observed, and the score leaves them out. Exit status 1 below 95 %.
 
-Why not a ready-made tool: mutmut (3.8) neither mutates what is decorated (every property, every method of a dataclass
-here) nor what stands in a module (the table of causes), mutates every message text, and runs Hypothesis' tests again
-and again in one process, which Hypothesis refuses; cosmic-ray (8.7) works, but in place, and knows no sample.
+Why not a ready-made tool: mutmut (3.8) mutates neither properties nor what stands in a module (the table of causes),
+but every message text, and runs Hypothesis' tests again and again in one process, which Hypothesis refuses; cosmic-ray
+(8.7) mutates in place, and knows no sample.
 """
 
 from __future__ import annotations

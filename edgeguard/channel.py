@@ -113,6 +113,8 @@ class Channel:
                     packet = self._socket.recv(self._limit_bytes)
             except (BlockingIOError, InterruptedError):
                 break
+            except ConnectionResetError:  # said once, when the peer left words of ours unread; its last ones come now
+                continue
             except OSError:
                 self.closed = True
                 break

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent
 
 _PROBE = """
 import json, re, sys
-import edgeguard, edgeguard.runtime.process
+import edgeguard, edgeguard.runtime.service
 edgeguard.Guard, edgeguard.LoopGuard
 print(json.dumps({
     "modules": sorted({name.split(".")[0] for name in sys.modules}),

@@ -1,0 +1,96 @@
+"""``edgeguard status``: how the guard that runs on this machine stands."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from edgeguard.cli.run import add_sockets
+from edgeguard.clock import NS_PER_MS, NS_PER_S, SystemClock, ms_from_ns
+from edgeguard.errors import WorkerError
+from edgeguard.plain import to_plain
+from edgeguard.runtime.service_client import ServiceClient
+from edgeguard.runtime.sockets import default_sockets
+from edgeguard.runtime.status import Status
+from edgeguard.types import Mode
+
+_DESCRIPTION = """\
+Ask the running guard how it stands: its mode and every cause that holds, its worker, its link, and how late its ticks
+are. --watch asks again twice a second and prints what has changed. --wait-armed returns when the model's commands go
+out.
+
+exit codes: 0 answered (and armed, with --wait-armed); 10 not armed in time; 14 there is no guard, or it does not
+answer.
+"""
+
+_AGAIN_NS = 500 * NS_PER_MS
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``status``; it sets ``func(args) -> int``."""
+    parser = commands.add_parser(
+        "status",
+        help="how the running guard stands",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_sockets(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON object (one a line with --watch)")
+    until = parser.add_mutually_exclusive_group()
+    until.add_argument("--watch", action="store_true", help="go on until interrupted")
+    until.add_argument("--wait-armed", type=float, metavar="SECONDS", help="wait so long until it is armed")
+    parser.set_defaults(func=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    with ServiceClient.any(arguments.sockets or default_sockets()) as client:
+        if arguments.watch:
+            _watch(client, as_json=arguments.json)
+        if arguments.wait_armed is None:
+            status = client.status()
+        else:
+            status = _wait_armed(client, timeout_s=arguments.wait_armed)
+    print(json.dumps(to_plain(status), indent=2) if arguments.json else "\n".join(_lines(status)))
+    return 0
+
+
+def _watch(client: ServiceClient, *, as_json: bool) -> None:
+    """Until interrupted, or until the guard ends."""
+    clock, said = SystemClock(), ""
+    while True:
+        status = client.status()
+        text = json.dumps(to_plain(status)) if as_json else _headline(status)
+        if text != said:
+            print(text, flush=True)
+            said = text
+        clock.sleep_until_ns(clock.now_ns() + _AGAIN_NS)
+
+
+def _wait_armed(client: ServiceClient, *, timeout_s: float) -> Status:
+    clock = SystemClock()
+    give_up_ns = clock.now_ns() + round(timeout_s * NS_PER_S)
+    while (status := client.status()).mode is not Mode.ARMED:
+        if clock.now_ns() >= give_up_ns:
+            raise WorkerError(f"not armed after {timeout_s:g} s: {_headline(status)} (worker: {status.worker})")
+        clock.sleep_until_ns(clock.now_ns() + 50 * NS_PER_MS)
+    return status
+
+
+def _headline(status: Status) -> str:
+    causes = ", ".join(cause.value for cause in status.causes)
+    return f"{status.mode.value}: {causes}: {status.detail}" if causes else status.mode.value
+
+
+def _lines(status: Status) -> list[str]:
+    bound = "unknown" if status.bound_ns is None else f"{ms_from_ns(status.bound_ns):.1f} ms"
+    lateness = f"p99 {ms_from_ns(status.lateness_p99_ns):.2f} ms, most {ms_from_ns(status.lateness_max_ns):.2f} ms"
+    counters = ", ".join(f"{name} {count}" for name, count in status.counters.items() if count)
+    return [
+        _headline(status),
+        f"  cycles    {status.cycles}",
+        f"  worker    {status.worker} (process {status.worker_pid}), bound {bound}",
+        f"  link      {status.link}",
+        f"  lateness  {lateness}; {status.scheduling}, memory {status.memory}",
+        f"  process   {status.guard_pid}",
+        f"  counted   {counters}",
+    ]

@@ -126,6 +126,28 @@ def test_an_arduino_sketch_can_include_it(tmp_path: Path) -> None:
     subprocess.run([str(CXX), "-std=c++11", *STRICT, f"-I{INCLUDE}", "-fsyntax-only", str(sketch)], check=True)
 
 
+BOARD = """
+static uint32_t my_random(void *user) { (void)user; return 4; }
+static void my_apply(void *user, eg_action action, const float *axes) { (void)user; (void)action; (void)axes; }
+float wheel_speed(void);
+bool is_moving(void);
+bool button_is_pressed(void);
+uint32_t millis(void);
+bool uart_has_byte(void);
+uint8_t uart_read(void);
+void uart_write(const uint8_t *bytes, uint16_t length);
+"""
+
+
+def test_the_example_in_its_comment_is_a_program(tmp_path: Path) -> None:
+    page = (INCLUDE / "edgeguard_motor.h").read_text().split("*/")[0]
+    code = "\n".join(line.removeprefix(" *     ") for line in page.splitlines() if line.startswith(" *     "))
+    include = '#include "edgeguard_motor.h"\n'
+    source = tmp_path / "main.c"
+    source.write_text(code.replace(include, include + BOARD))
+    subprocess.run([str(COMPILER), "-std=c99", *STRICT, f"-I{INCLUDE}", "-fsyntax-only", str(source)], check=True)
+
+
 def test_the_number_of_axes_has_to_be_said(tmp_path: Path) -> None:
     source = tmp_path / "main.c"
     source.write_text('#include "edgeguard_motor.h"\n')

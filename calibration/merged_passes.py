@@ -42,7 +42,7 @@ from edgeguard.types import Answer, Finish, Observation, Request, Value
 SEED = 1
 WARM_UP = 6
 LIMIT_NS = 30 * NS_PER_S
-SIZES = (1, 2, 4, 8, 16, 32)
+SIZES = (2, 4, 8, 16, 32)
 WAYS = ("token_by_token", "merged", "cut")
 
 

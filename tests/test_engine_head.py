@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,10 +23,11 @@ from edgeguard.config import load_config
 from edgeguard.engine.decoder import HeadError
 from edgeguard.engine.folder import ModelFolder, read_model_folder
 from edgeguard.engine.graph_file import read_graph_file
-from edgeguard.engine.head import TILE, cut_head
+from edgeguard.engine.head import LARGEST_GRAPH_BYTES, TILE, cut_head
 from edgeguard.engine.language_model import LanguageModel
 from edgeguard.engine.onnx_parts import Tensor
 from edgeguard.engine.protobuf import Message
+from edgeguard.engine.session import runtime_errors
 from tests.engine_setup import load, observation, write_config
 from tests.real import real_model
 from tests.tiny import VOCABULARY, tiny_model
@@ -280,7 +282,11 @@ def test_a_head_of_another_builder_keeps_the_bits_of_its_rows(name: str, templat
     assert cut.model is not None, cut.summary
     for k in (1, 2, 7, 16):
         hidden = RANDOM.normal(0, 1, (1, k, COLUMNS)).astype(np.float32)
-        ours, theirs = logits_of(cut.model, hidden), logits_of(str(folder.graph.path), hidden)
+        try:
+            theirs = logits_of(str(folder.graph.path), hidden)
+        except runtime_errors() as error:
+            pytest.skip(f"this onnxruntime does not open the whole one either: {error}")
+        ours = logits_of(cut.model, hidden)
         assert ours.shape == (k, TILE)
         assert np.array_equal(bits_of(ours[:, : len(KEPT)]), bits_of(theirs[:, list(KEPT)]))
 
@@ -343,6 +349,20 @@ def test_nothing_is_cut_for_nothing(template: ModelFolder, alphabet: Sequence[in
     assert why in cut_head(template, alphabet=alphabet).summary
 
 
+def test_a_graph_with_its_weights_inside_is_not_held_twice(template: ModelFolder, tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, template, *HEADS["matmul"])
+    os.truncate(folder.graph.path, LARGEST_GRAPH_BYTES + 1)
+    assert "its weights are inside" in cut_head(folder, alphabet=KEPT).summary
+
+
+def test_weights_that_may_come_from_outside_are_not_cut(template: ModelFolder, tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, template, *HEADS["matmul"])
+    proto = onnx.load(folder.graph.path)
+    proto.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [COLUMNS, ROWS]))
+    folder.graph.path.write_bytes(proto.SerializeToString())
+    assert "'w' of its head is an input too" in cut_head(folder, alphabet=KEPT).summary
+
+
 def test_weights_that_are_missing_are_left_to_whoever_opens_the_model(tmp_path: Path) -> None:
     folder = read_model_folder(tiny_model(tmp_path))
     data = folder.path / "model.onnx.data"
@@ -352,17 +372,29 @@ def test_weights_that_are_missing_are_left_to_whoever_opens_the_model(tmp_path: 
     assert "cannot be read here" in cut_head(folder, alphabet=KEPT).summary
 
 
-def test_what_the_head_shares_with_the_rest_stays_there(template: ModelFolder, tmp_path: Path) -> None:
-    """A turned embedding that something else reads too."""
-    nodes = [
-        node("Transpose", ["w"], "turned", perm=[1, 0]),
-        node("MatMul", ["x", "turned"], "logits"),
+def branch(operator: str) -> onnx.GraphProto:
+    """What an ``If`` does with a value from outside."""
+    result = helper.make_tensor_value_info("inner", TensorProto.FLOAT, None)
+    return helper.make_graph([helper.make_node(operator, ["turned"], ["inner"], keepdims=0)], operator, [], [result])
+
+
+@pytest.mark.parametrize(
+    "reader",
+    [
         node("ReduceSum", ["turned"], "sum", keepdims=0),
-    ]
-    folder = folder_of(tmp_path, template, nodes, [tensor("w", dense())], "sum")
+        node("If", ["yes"], "sum", then_branch=branch("ReduceSum"), else_branch=branch("ReduceMax")),
+    ],
+    ids=["a node", "a graph in a node"],
+)
+def test_what_the_head_shares_with_the_rest_stays_there(
+    reader: onnx.NodeProto, template: ModelFolder, tmp_path: Path
+) -> None:
+    """A turned embedding that something else reads too."""
+    nodes = [node("Transpose", ["w"], "turned", perm=[1, 0]), node("MatMul", ["x", "turned"], "logits"), reader]
+    folder = folder_of(tmp_path, template, nodes, [tensor("w", dense()), tensor("yes", np.array(True))], "sum")
     cut = cut_head(folder, alphabet=KEPT)
     assert cut.model is not None
-    assert set(stored(cut.model)) == {"w", "w/cut"}
+    assert set(stored(cut.model)) == {"w", "yes", "w/cut"}
     hidden = RANDOM.normal(0, 1, (1, 2, COLUMNS)).astype(np.float32)
     sums = [
         onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"]).run(["sum"], {"x": hidden})[0]

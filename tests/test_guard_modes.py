@@ -488,6 +488,13 @@ class TestIdle:
         assert armed.speeds[-1] == 0
         assert armed.mode is Mode.ARMED
 
+    @pytest.mark.parametrize(("after_ms", "idle"), [(430, False), (5_000, True)])
+    def test_without_an_echo_the_set_points_say_whether_it_stands(self, armed, after_ms, idle):
+        armed.echoes = False
+        armed.advance(after_ms)
+        assert (armed.speeds[-1] == 0) is idle
+        assert (Cause.NO_OBSERVATION not in armed.causes) is idle
+
     def test_the_model_command_ends_with_its_life(self):
         rig = Rig(settings(PLANT + "[timing]\nobservation_timeout_ms = 2000\n")).arm()
         captured_ns = rig.records[-1].observation.captured_ns

@@ -82,7 +82,8 @@ def _draw(names: Sequence[str] | None, *, sample: int | None, seed: int) -> list
 
 
 def _try_all(drawn: Sequence[tuple[Path, Mutant]]) -> dict[str, object]:
-    known = set(re.findall(r"^\| (\w+\.py) \| `(.+?)` \|", KNOWN.read_text(), re.MULTILINE))
+    rows = re.findall(r"^\| (\w+\.py) \| `(.+?)` \|", KNOWN.read_text(), re.MULTILINE)
+    known = {(name, statement.replace("\\|", "|")) for name, statement in rows}
     killed, equivalent, survivors = 0, 0, []
     for path, mutant in drawn:
         if (path.name, mutant.after) in known:

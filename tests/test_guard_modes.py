@@ -411,6 +411,14 @@ class TestLink:
         armed.step()
         assert cause in armed.causes
 
+    @pytest.mark.parametrize(("over_ns", "missed"), [(0, False), (1, True)])
+    def test_an_echo_counts_until_its_time_out_sharp(self, armed, over_ns, missed):
+        armed.step()
+        armed.echoes = False
+        armed.now_ns += armed.settings.echo_timeout_ns + over_ns
+        armed.step()
+        assert (Cause.NO_ECHO in armed.causes) is missed
+
     def test_an_echo_of_another_session_is_a_cause(self, armed):
         armed.echo_session = 7
         armed.step()
@@ -433,6 +441,13 @@ class TestClock:
             armed.offset_ns += MS
             armed.step()
         assert armed.mode is Mode.ARMED
+
+    @pytest.mark.parametrize(("back_ns", "jumped"), [(0, False), (1, True)])
+    def test_time_may_stand_still_but_never_go_back(self, armed, back_ns, jumped):
+        armed.step()
+        armed.now_ns -= back_ns
+        armed.step()
+        assert (Cause.CLOCK_JUMP in armed.causes) is jumped
 
     def test_a_clock_that_goes_back_latches_and_the_wire_is_still_served(self, armed):
         armed.observe()

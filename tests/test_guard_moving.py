@@ -138,6 +138,7 @@ class TestHeldPlaces:
         rig.follows = False
         rig.advance(40)
         assert {one.action for _, one in rig.sent} == {Action.HOLD}
+        assert {one.axes["gripper"] for _, one in rig.sent} == {0.0}
         rig.measured["gripper"] = 0.07
         rig.advance(40)
         assert rig.sent[-1][1].action is Action.STOP

@@ -76,6 +76,10 @@ def test_a_comfortable_stop_takes_over_an_emergency_without_letting_go_at_once()
     assert decel == pytest.approx(3.6)
 
 
+def test_what_stands_does_not_decelerate():
+    assert brake(0.0, 1.0, limit=2.0, jerk=10.0, dt_s=0.0) == (0.0, 0.0)
+
+
 class TestFollow:
     @given(
         value=st.floats(-5, 5),

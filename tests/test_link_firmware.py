@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import select
 import shutil
+import signal
 import struct
 import subprocess
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -17,6 +19,7 @@ import cobs_vectors
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from robot import Robot, drive
 
 from edgeguard.clock import NS_PER_MS, NS_PER_S, SystemClock
 from edgeguard.link import Link, SerialPort, make_codec
@@ -25,7 +28,7 @@ from edgeguard.link.controller_core import ControllerCore, StopCause
 from edgeguard.link.motor import MotorAxis
 from edgeguard.link.pty_port import PtyPort
 from edgeguard.types import Action, SetPoint
-from edgeguard.types.wire import Command, Echo, Hello, LinkState, MotorFlag, Sent, Welcome
+from edgeguard.types.wire import Command, Echo, Hello, LinkState, MotorFlag, Welcome
 
 ROOT = Path(__file__).parent.parent
 INCLUDE = ROOT / "edgeguard" / "link" / "firmware"
@@ -263,6 +266,31 @@ def test_a_draw_of_zero_is_no_session_number(host: Path) -> None:
     assert guard.codec.feed(line) == [Welcome(nonce=1, session=1, axis_count=2, link_timeout_ms=TIMEOUT_MS)]
 
 
+@pytest.mark.parametrize("speed", [0.5, -0.5])
+@pytest.mark.parametrize(("goal", "obeyed"), [(1.5, 1.0), (0.5, 0.5), (0.0, 0.0), (-0.5, 0.0)])
+def test_a_stop_leads_towards_rest_only(host: Path, speed: float, goal: float, obeyed: float) -> None:
+    guard = Guard()
+    script = [
+        (1, WELL, guard.hello()),
+        (2, WELL, guard.command(linear=speed)),
+        (3, WELL, guard.command(action=Action.STOP, linear=goal * speed)),
+    ]
+    _move, stop = (event for event in play(host, script) if event[1] != "reply")
+    assert stop[1] == "stop"
+    assert float(stop[2]) == obeyed * speed
+
+
+def test_in_an_estop_a_stop_is_a_hold(host: Path) -> None:
+    guard = Guard()
+    script = [
+        (1, WELL, guard.hello()),
+        (2, WELL, guard.command()),
+        (3, MotorFlag.ESTOP, b""),
+        (4, MotorFlag.ESTOP, guard.command(action=Action.STOP, linear=0.4)),
+    ]
+    assert applied(play(host, script)) == ["2 move 0.5 0", "3 hold", "4 hold"]
+
+
 def test_a_torque_that_is_off_stays_off_when_it_stops_by_itself(host: Path) -> None:
     guard = Guard()
     script = [
@@ -348,10 +376,11 @@ class Witness:
             if stop.cause is not StopCause.COMMAND and not self.torque_is_off:
                 self.expected.append((stop.began_ns // NS_PER_MS, "hold"))
         for receipt in list(self.core.received)[received:]:
-            refused = self.core.flags & (MotorFlag.ESTOP | MotorFlag.FAULT | MotorFlag.LATCHED)
-            if receipt.action is not Action.MOVE or not refused:
+            tripped = self.core.flags & (MotorFlag.ESTOP | MotorFlag.FAULT)
+            if receipt.action is not Action.MOVE or not (tripped or MotorFlag.LATCHED in self.core.flags):
                 self.torque_is_off = receipt.action is Action.TORQUE_OFF
-                self.expected.append((self.ms, receipt.action.value))
+                obeyed = Action.HOLD if receipt.action is Action.STOP and tripped else receipt.action
+                self.expected.append((self.ms, obeyed.value))
         for message in said:
             self.expected.append((self.ms, *_gist(message)))
             if isinstance(message, Welcome) and message.session:
@@ -411,99 +440,126 @@ def test_it_behaves_as_the_simulated_motor_controller_does(
 # ---- on a pty, in real time, with the guard's own link ----
 
 
-class Robot:
-    """The firmware on a pty, and the guard's link to it."""
+@contextmanager
+def board(host: Path, folder: Path, *, link_timeout_ms: int) -> Iterator[tuple[str, Path]]:
+    """The firmware on a pty: the port to open, and the file in which it says what it does."""
+    log = folder / "firmware.log"
+    peer = PtyPort(path=folder / "port")
+    command = [str(host), str(link_timeout_ms), "0", str(FIRST_SESSION), str(peer.fileno())]
+    with log.open("wb") as out, subprocess.Popen(command, stdout=out, pass_fds=[peer.fileno()]) as process:
+        try:
+            yield str(peer.path), log
+        finally:
+            process.kill()
+            peer.close()
 
-    def __init__(self, link: Link, log: Path) -> None:
+
+def actions(log: Path) -> list[list[str]]:
+    """What was applied so far, each as ``[ms, action, axes...]``."""
+    return [line.split() for line in log.read_text().splitlines() if "reply" not in line]
+
+
+def wait(condition: Callable[[], bool], *, meanwhile: Callable[[], object] = lambda: time.sleep(0.005)) -> None:
+    end_s = time.monotonic() + 5
+    while not condition():
+        assert time.monotonic() < end_s
+        meanwhile()
+
+
+class Desk:
+    """The guard's link to a board, polled by hand."""
+
+    def __init__(self, port: str, *, axes: Sequence[str] = AXES) -> None:
         self._clock = SystemClock()
-        self._log = log
-        self.link = link
+        self.link = Link(
+            open_port=partial(SerialPort, path=port, baud=115_200),
+            codec=make_codec("cobs", axes=axes),
+            axis_count=len(axes),
+            echo_timeout_ns=10 * NS_PER_S,
+        )
+
+    def __enter__(self) -> Desk:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.link.close()
 
     def wait(self, condition: Callable[[], bool]) -> None:
         """Poll the link as the guard does, until the condition holds."""
-        end_ns = self._clock.now_ns() + 5 * NS_PER_S
-        while not condition():
-            assert self._clock.now_ns() < end_ns, f"{self.link.status}\n{self._log.read_text()}"
-            fd = self.link.fileno()
-            select.select([] if fd is None else [fd], [], [], 0.005)
-            self.link.poll(now_ns=self._clock.now_ns())
+        wait(condition, meanwhile=self._poll)
+
+    def connect(self) -> None:
+        self.wait(lambda: self.link.status.up)
 
     def send(self, *, action: Action = Action.MOVE, linear: float = 0.5, life_ms: int = 1_000) -> Echo:
         """One command, and its echo."""
         set_point = SetPoint(axes={"linear": linear, "angular": 0.0}, action=action, life_ms=life_ms)
         sent = self.link.send(set_point, now_ns=self._clock.now_ns())
-        assert isinstance(sent, Sent)
+        assert sent is not None
         self.wait(lambda: self._echoed(sent.command.sequence) is not None)
         echo = self._echoed(sent.command.sequence)
         assert echo is not None
         return echo
 
-    def log(self) -> list[list[str]]:
-        lines = self._log.read_text().splitlines()
-        return [line.split() for line in lines if "reply" not in line]
+    def _poll(self) -> None:
+        fd = self.link.fileno()
+        select.select([] if fd is None else [fd], [], [], 0.005)
+        self.link.poll(now_ns=self._clock.now_ns())
 
     def _echoed(self, sequence: int) -> Echo | None:
         echo = self.link.status.echo
         return echo if echo is not None and echo.sequence == sequence else None
 
 
-@contextmanager
-def robot(host: Path, folder: Path, *, link_timeout_ms: int, axes: Sequence[str] = AXES) -> Iterator[Robot]:
-    path, log = folder / "port", folder / "log"
-    peer = PtyPort(path=path)
-    command = [str(host), str(link_timeout_ms), "0", str(FIRST_SESSION), str(peer.fileno())]
-    with log.open("wb") as out, subprocess.Popen(command, stdout=out, pass_fds=[peer.fileno()]) as process:
-        link = Link(
-            open_port=partial(SerialPort, path=str(path), baud=115_200),
-            codec=make_codec("cobs", axes=axes),
-            axis_count=len(axes),
-            echo_timeout_ns=10 * NS_PER_S,
-            draw_nonce=lambda: int.from_bytes(os.urandom(4), "little"),
-        )
-        try:
-            yield Robot(link, log)
-        finally:
-            link.close()
-            process.kill()
-            peer.close()
-
-
 def test_the_guards_link_drives_it_over_a_pty(host: Path, tmp_path: Path) -> None:
-    with robot(host, tmp_path, link_timeout_ms=60_000) as one:
-        one.wait(lambda: one.link.status.up)
-        assert (one.link.status.session, one.link.status.controller_timeout_ms) == (FIRST_SESSION, 60_000)
+    with board(host, tmp_path, link_timeout_ms=60_000) as (port, log), Desk(port) as desk:
+        desk.connect()
+        assert (desk.link.status.session, desk.link.status.controller_timeout_ms) == (FIRST_SESSION, 60_000)
         for linear in (0.25, 0.5, -0.125):
-            echo = one.send(linear=linear)
+            echo = desk.send(linear=linear)
             assert echo.axes == {"linear": linear, "angular": 0.0}
             assert echo.flags == MotorFlag.MOVING
             assert echo.life_ms == 1_000
-        assert one.send(action=Action.HOLD).flags == MotorFlag(0)
-        assert [action for _, action, *_ in one.log()] == ["move", "move", "move", "hold"]
+        assert desk.send(action=Action.HOLD).flags == MotorFlag(0)
+        assert [action for _, action, *_ in actions(log)] == ["move", "move", "move", "hold"]
 
 
 @pytest.mark.parametrize(("life_ms", "link_timeout_ms"), [(60, 5_000), (60_000, 60)])
 def test_on_a_real_clock_it_stops_by_itself(host: Path, tmp_path: Path, life_ms: int, link_timeout_ms: int) -> None:
-    with robot(host, tmp_path, link_timeout_ms=link_timeout_ms) as one:
-        one.wait(lambda: one.link.status.up)
-        assert one.send(life_ms=life_ms).life_ms == 60
-        one.wait(lambda: len(one.log()) == 2)
-        (began, *_), (ended, action) = one.log()
+    with board(host, tmp_path, link_timeout_ms=link_timeout_ms) as (port, log), Desk(port) as desk:
+        desk.connect()
+        assert desk.send(life_ms=life_ms).life_ms == 60
+        desk.wait(lambda: len(actions(log)) == 2)
+        (began, *_), (ended, action) = actions(log)
         assert action == "hold"
         assert 60 <= int(ended) - int(began) < 2_000
 
 
 def test_a_guard_that_comes_back_starts_another_session(host: Path, tmp_path: Path) -> None:
-    with robot(host, tmp_path, link_timeout_ms=60_000) as one:
-        one.wait(lambda: one.link.status.up)
-        one.send(life_ms=60_000)
-        one.link.close()
-        one.wait(lambda: one.link.status.up)
-        assert one.link.status.session == FIRST_SESSION + 1
-        one.send(action=Action.STOP, linear=0.0)
-        assert [action for _, action, *_ in one.log()] == ["move", "hold", "stop"]
+    with board(host, tmp_path, link_timeout_ms=60_000) as (port, log), Desk(port) as desk:
+        desk.connect()
+        desk.send(life_ms=60_000)
+        desk.link.close()
+        desk.connect()
+        assert desk.link.status.session == FIRST_SESSION + 1
+        desk.send(action=Action.STOP, linear=0.0)
+        assert [action for _, action, *_ in actions(log)] == ["move", "hold", "stop"]
 
 
 def test_a_guard_with_other_axes_is_told_so(host: Path, tmp_path: Path) -> None:
-    with robot(host, tmp_path, link_timeout_ms=80, axes=(*AXES, "gripper")) as one:
-        one.wait(lambda: "has 2 axes, the configuration 3" in (one.link.status.problem or ""))
-        assert one.link.status.state is LinkState.HANDSHAKING
+    with board(host, tmp_path, link_timeout_ms=80) as (port, _log), Desk(port, axes=(*AXES, "gripper")) as desk:
+        desk.wait(lambda: "has 2 axes, the configuration 3" in (desk.link.status.problem or ""))
+        assert desk.link.status.state is LinkState.HANDSHAKING
+
+
+def test_when_the_guard_is_killed_the_firmware_stops_the_robot(tmp_path: Path) -> None:
+    host = build(tmp_path / "host", axis_count=1)
+    robot = Robot(tmp_path, None)  # type: ignore[arg-type]  # its motor controller is the board
+    with board(host, tmp_path, link_timeout_ms=80) as (port, log), robot.guarded(port=port) as guard:
+        drive(guard, 10)
+        os.kill(guard.pid, signal.SIGKILL)
+        wait(lambda: actions(log)[-1][1] == "hold")
+        (moved_ms, action, linear), (stopped_ms, _hold) = actions(log)[-2:]
+    assert action == "move"
+    assert float(linear) == pytest.approx(0.4)
+    assert int(stopped_ms) - int(moved_ms) < 80 + 100, "80 ms, and what a busy machine adds"

@@ -31,11 +31,13 @@ welcome  u32 nonce of the hello, u32 session (0: refused, n is not mine), u16 my
 The motor controller answers a hello with a welcome, in which it puts a session number it draws (never 0; the same
 again for the same nonce), and every command it accepts with an echo. It accepts a command of its present session whose
 sequence number is newer than the last one (RFC 1982; the first of a session always is). It stops by itself when the
-life of the last accepted command ends or the link time-out has passed since, whichever is first. A command with a
-non-finite axis, an unknown action or another number of axes is dropped like a damaged one. Move follows the axes, but
-neither in fault nor in e-stop nor when latched, though it is accepted and echoed. Stop is obeyed in every state: it
-follows the axes as far as they lead towards rest, so that it never speeds anything up, and in fault or e-stop it comes
-to rest at the motor controller's own deceleration. So does hold; torque off coasts; both leave the axes unread.
+life of the last accepted command ends or the link time-out has passed since, whichever is first; also when a new
+session, a fault or an e-stop ends the standing command. One that latches moves again only in a new session. Its own
+stop is a hold, and never restores a torque that is off. A command with a non-finite axis, an unknown action or another
+number of axes is dropped like a damaged one. Move follows the axes, but neither in fault nor in e-stop nor when
+latched, though it is accepted and echoed. Stop is obeyed in every state: it follows the axes as far as they lead
+towards rest, so that it never speeds anything up, and in fault or e-stop it comes to rest at the motor controller's own
+deceleration. So does hold; torque off coasts; both leave the axes unread.
 
 A command costs 19 + 4n bytes on the line: 27 bytes for two axes, 2.4 ms at 115,200 baud. Its echo costs 4 bytes more.
 

@@ -3,7 +3,7 @@
  * It takes bytes, answers the handshake, and tells your code what to do: follow these axes, hold, or cut the torque.
  * It makes your motor controller stop by itself when a command's life ends or the link falls silent, whatever became
  * of the computer. No heap, no libc but memcpy, no clock, no interrupt: bytes and milliseconds are handed in. Two axes
- * take 136 bytes of RAM and 1.7 kB of code (x86-64, -Os). edgeguard/link/cobs_codec.py describes the frames byte by
+ * take 136 bytes of RAM and 1.8 kB of code (x86-64, -Os). edgeguard/link/cobs_codec.py describes the frames byte by
  * byte; tests/vectors/cobs.json has examples of them.
  *
  *     #define EG_AXES 2  // as many as the configuration has [[axis]], in the same order
@@ -47,7 +47,7 @@
 /* What apply is asked for; the values are those on the wire. */
 typedef enum {
     EG_MOVE = 1,      /* follow the axes */
-    EG_STOP = 2,      /* follow the axes, which are on their way to rest */
+    EG_STOP = 2,      /* follow the axes, which lead towards rest: nothing gets faster by it */
     EG_HOLD = 3,      /* come to rest at your own deceleration, and stay there under power */
     EG_TORQUE_OFF = 4 /* cut the power and coast */
 } eg_action;
@@ -79,6 +79,7 @@ typedef struct {
     /* Yours, before eg_start. */
     uint16_t link_timeout_ms; /* without a command for so long: stop. [link] timeout_ms */
     bool latch;               /* after a stop of its own, move only after a new handshake */
+    bool holds[EG_AXES];      /* an axis that rests where it is, as a gripper; others rest at 0 */
     void *user;               /* handed to both of: */
     uint32_t (*draw_session)(void *user); /* a number that no earlier session is likely to have had: no constant */
     void (*apply)(void *user, eg_action action, const float *axes); /* EG_AXES axes; NULL unless move or stop */
@@ -271,12 +272,22 @@ static inline bool eg__read_axes(float *axes, const uint8_t *at)
     return true;
 }
 
+/* As far towards `goal` as that leads towards rest. Without a reading that is rest itself. */
+static inline float eg__ease(float now, float goal)
+{
+    if (now > 0)
+        return goal < 0 ? 0 : goal < now ? goal : now;
+    if (now < 0)
+        return goal > 0 ? 0 : goal > now ? goal : now;
+    return 0;
+}
+
 /* A sound command: accept it if it is of this session and newer (RFC 1982), obey it unless something forbids. */
-static inline uint16_t eg__take(eg_motor *eg, eg_action action, const float *axes)
+static inline uint16_t eg__take(eg_motor *eg, eg_action action, float *axes)
 {
     uint16_t sequence = eg__u16(eg->frame + 8), life_ms = eg__u16(eg->frame + 10);
     uint16_t ahead = (uint16_t)(sequence - eg->sequence);
-    bool may_move = !(eg->flags & EG_LATCHED) && !(eg->status & (EG_FAULT | EG_ESTOP));
+    bool tripped = eg->status & (EG_FAULT | EG_ESTOP);
 
     if (eg->session == 0 || eg__u32(eg->frame + 4) != eg->session)
         return 0;
@@ -286,11 +297,15 @@ static inline uint16_t eg__take(eg_motor *eg, eg_action action, const float *axe
     eg->sequence = sequence;
     eg->since_ms = eg->now_ms;
     eg->life_ms = life_ms < eg->link_timeout_ms ? life_ms : eg->link_timeout_ms;
-    if (action != EG_MOVE || may_move) {
-        eg->flags &= EG_LATCHED;
-        eg->torque_is_off = action == EG_TORQUE_OFF;
-        eg->apply(eg->user, action, action == EG_MOVE || action == EG_STOP ? axes : NULL);
-    }
+    if (action == EG_MOVE && (tripped || eg->flags & EG_LATCHED))
+        return eg__echo(eg);
+    if (action == EG_STOP && tripped)
+        action = EG_HOLD;
+    for (uint8_t axis = 0; action == EG_STOP && axis < EG_AXES; axis++)
+        axes[axis] = eg->holds[axis] ? axes[axis] : eg__ease(eg->measured[axis], axes[axis]);
+    eg->flags &= EG_LATCHED;
+    eg->torque_is_off = action == EG_TORQUE_OFF;
+    eg->apply(eg->user, action, action == EG_MOVE || action == EG_STOP ? axes : NULL);
     return eg__echo(eg);
 }
 

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeguard.engine.folder import ModelFolder
-from edgeguard.engine.onnx_parts import Node, Tensor
+from edgeguard.engine.onnx_parts import Node, Tensor, resized
 from edgeguard.engine.protobuf import Message
 from edgeguard.errors import EdgeguardError
 
@@ -108,7 +108,11 @@ class _Cut:
         graph.put(_NODE, *(node.message.encode() for node in (*self._nodes, *self._made.values(), logits)))
         tensors = [*self._tensors.values(), *self._taken.values()]
         graph.put(_INITIALIZER, *(tensor.message.encode() for tensor in tensors))
-        graph.put(_OUTPUT, *(self._output(content) for content in graph.every(_OUTPUT)))
+        outputs = [
+            resized(content, last=len(self._kept)) if Message.parse(content).text(1) == self._logits else content
+            for content in graph.every(_OUTPUT)
+        ]
+        graph.put(_OUTPUT, *outputs)
         known = {self._logits, *self._replaced}
         graph.put(_VALUE_INFO, *(one for one in graph.every(_VALUE_INFO) if Message.parse(one).text(1) not in known))
         self._model.put(_GRAPH, graph.encode())
@@ -249,20 +253,3 @@ class _Cut:
         for name, _ in self._taken:
             if not any(node.mentions(name) for node in everything):
                 self._tensors.pop(name, None)
-
-    def _output(self, content: bytes) -> bytes:
-        """Of the logits: the new number along the last axis (ValueInfo, type, tensor, shape, dimension)."""
-        info = Message.parse(content)
-        if info.text(1) != self._logits:
-            return content
-        kind = Message.parse(info.every(2)[0])
-        tensor = Message.parse(kind.every(1)[0])
-        shape = Message.parse(tensor.every(2)[0])
-        *others, _ = shape.every(1)
-        last = Message([])
-        last.put(1, len(self._kept))
-        shape.put(1, *others, last.encode())
-        tensor.put(2, shape.encode())
-        kind.put(1, tensor.encode())
-        info.put(2, kind.encode())
-        return info.encode()

@@ -20,6 +20,8 @@ _INPUT, _OUTPUT, _NODE_NAME, _OPERATOR, _ATTRIBUTE = 1, 2, 3, 4, 5  # of a node
 _NAME, _INTEGER, _SUBGRAPH, _INTEGERS, _SUBGRAPHS = 1, 3, 6, 8, 11  # of an attribute
 _DIMS, _TYPE, _TENSOR_NAME, _RAW, _EXTERNAL, _LOCATION = 1, 2, 8, 9, 13, 14  # of a tensor
 _KEY, _VALUE = 1, 2  # of an entry of external data
+# From the description of an input or output down to one dimension's size.
+_TYPE_OF_VALUE, _TENSOR_OF_TYPE, _SHAPE_OF_TENSOR, _DIMENSION, _SIZE = 2, 1, 2, 1, 1
 
 _BYTES = {1: 4, 2: 1, 3: 1, 4: 2, 5: 2, 6: 4, 7: 8, 9: 1, 10: 2, 11: 8, 12: 4, 13: 8, 16: 2, 17: 1, 18: 1, 19: 1, 20: 1}
 _NIBBLES = (21, 22)  # uint4 and int4, two in a byte, the even one low
@@ -133,3 +135,19 @@ class Tensor:
         message.put(_TENSOR_NAME, name)
         message.put(_RAW, flat.tobytes())
         return Tensor(message=message, name=name, shape=tuple(shape), kind=self.kind)
+
+
+def resized(value_info: bytes, *, last: int) -> bytes:
+    """The description of an input or output with another number along its last axis."""
+    info = Message.parse(value_info)
+    kind = Message.parse(info.every(_TYPE_OF_VALUE)[0])
+    tensor = Message.parse(kind.every(_TENSOR_OF_TYPE)[0])
+    shape = Message.parse(tensor.every(_SHAPE_OF_TENSOR)[0])
+    *others, _ = shape.every(_DIMENSION)
+    size = Message([])
+    size.put(_SIZE, last)
+    shape.put(_DIMENSION, *others, size.encode())
+    tensor.put(_SHAPE_OF_TENSOR, shape.encode())
+    kind.put(_TENSOR_OF_TYPE, tensor.encode())
+    info.put(_TYPE_OF_VALUE, kind.encode())
+    return info.encode()

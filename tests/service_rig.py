@@ -20,7 +20,7 @@ from edgeguard.runtime.service_client import ServiceClient
 from edgeguard.runtime.status import Status
 from edgeguard.types import Mode
 
-_COMMAND_LINE = """
+COMMAND_LINE = """
 import argparse, sys
 from edgeguard.cli import operator, run, status
 from edgeguard.errors import EdgeguardError
@@ -35,7 +35,7 @@ except EdgeguardError as error:
     print(f"edgeguard: {error}", file=sys.stderr)
     sys.exit(error.exit_code)
 """
-EDGEGUARD = [sys.executable, "-c", _COMMAND_LINE]
+EDGEGUARD = [sys.executable, "-c", COMMAND_LINE]
 
 
 class Manager:

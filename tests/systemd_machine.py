@@ -1,0 +1,134 @@
+"""A systemd of its own that runs the shipped unit: in namespaces, on an overlay of this machine, which stays untouched.
+
+Needs root and leave to mount. What differs from an installed service is written as a drop-in: this machine's Python may
+lie in a home, the port is a pty, the worker is the tests' own.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from robot import FAKE_WORKER, Robot
+from service_rig import COMMAND_LINE
+
+ROOT = Path(__file__).parent.parent
+SYSTEMD = Path("/lib/systemd/systemd")
+
+_BOOT = r"""
+set -e
+mount --make-rprivate /
+mount -t tmpfs tmpfs "$BASE"
+mkdir "$BASE/upper" "$BASE/work" "$BASE/root"
+mount -t overlay overlay -o "lowerdir=/,upperdir=$BASE/upper,workdir=$BASE/work" "$BASE/root"
+cd "$BASE/root"
+for folder in tmp run var/tmp; do mount -t tmpfs tmpfs "$folder"; done
+mount -t proc proc proc
+mount --rbind /dev dev
+mount --rbind /sys sys
+mount -t cgroup2 cgroup2 sys/fs/cgroup
+mkdir -p etc/edgeguard opt/edgeguard/bin etc/systemd/system/edgeguard.service.d var/lib/edgeguard
+cp "$FILES"/robot.toml "$FILES"/robot.fake_worker.json etc/edgeguard/
+cp "$FILES"/robot.profile.json var/lib/edgeguard/
+cp "$FILES"/edgeguard opt/edgeguard/bin/
+cp "$FILES"/test.conf etc/systemd/system/edgeguard.service.d/
+cp "$UNITS"/edgeguard.service etc/systemd/system/
+if [ -d root ]; then chmod o+x root; fi
+systemd-sysusers --root=. "$UNITS"/edgeguard.sysusers.conf
+exec chroot . /bin/sh -c "exec $SYSTEMD --system --unit=edgeguard.service --show-status=no --log-target=null"
+"""
+
+_DROP_IN = """\
+[Service]
+ProtectHome=read-only
+DeviceAllow=char-pts rw
+Environment=PYTHONPATH={root}
+ExecStart=
+ExecStart={start} --port {port} --worker "{python} {worker} {{fd}} /etc/edgeguard/robot.toml {profile}"
+"""
+
+
+class Machine:
+    """One running systemd; ``OSError`` with the reason when this machine does not allow it."""
+
+    def __init__(self, folder: Path, robot: Robot) -> None:
+        self._log = folder / "boot.log"
+        base, files = folder / "base", folder / "files"
+        base.mkdir()
+        files.mkdir()
+        port = os.path.realpath(robot.motors.port)
+        Path(port).chmod(0o666)
+        for file in (robot.config, robot.profile, robot.config.with_suffix(".fake_worker.json")):
+            shutil.copy(file, files)
+        (files / "test.conf").write_text(self._drop_in(port))
+        entry = files / "edgeguard"
+        entry.write_text(f"#!{sys.executable}\n{COMMAND_LINE}")
+        entry.chmod(0o755)
+        environment = {"BASE": base, "FILES": files, "UNITS": ROOT / "systemd", "SYSTEMD": SYSTEMD, "container": "test"}
+        namespaces = ("--mount", "--pid", "--fork", "--kill-child", "--uts", "--ipc", "--cgroup")
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                ["unshare", *namespaces, "sh", "-c", _BOOT],
+                env={"PATH": os.environ["PATH"], **{name: str(value) for name, value in environment.items()}},
+                stdout=log,
+                stderr=log,
+            )
+        try:
+            self._init = self._await_boot()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def sockets(self) -> Path:
+        """The service's, as seen from here."""
+        return Path(f"/proc/{self._init}/root/run/edgeguard")
+
+    def run(self, *argv: str) -> str:
+        """The output of a command on that machine."""
+        inside = ["nsenter", "--target", str(self._init), "--all", "--root", "--wd", "--", *argv]
+        return subprocess.run(inside, capture_output=True, text=True, check=False).stdout
+
+    def show(self, name: str) -> str:
+        """A property of the service."""
+        return self.run("systemctl", "show", "edgeguard", "--property", name, "--value").strip()
+
+    def wait_until(self, name: str, wanted: str, *, seconds: float = 20) -> None:
+        """``wanted`` is part of the property by then."""
+        give_up = time.monotonic() + seconds
+        while wanted not in self.show(name):
+            assert time.monotonic() < give_up, f"{name} is {self.show(name)!r}"
+            time.sleep(0.1)
+
+    def main_process(self) -> dict[str, str]:
+        """The kernel's word on the guard's process."""
+        lines = self.run("cat", f"/proc/{self.show('MainPID')}/status").splitlines()
+        return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def _drop_in(self, port: str) -> str:
+        unit = (ROOT / "systemd" / "edgeguard.service").read_text().splitlines()
+        start = next(line for line in unit if line.startswith("ExecStart=")).removeprefix("ExecStart=")
+        profile = "/var/lib/edgeguard/robot.profile.json"
+        return _DROP_IN.format(
+            root=ROOT, start=start, port=port, python=sys.executable, worker=FAKE_WORKER, profile=profile
+        )
+
+    def _await_boot(self) -> int:
+        """The pid of the systemd, once it answers."""
+        give_up = time.monotonic() + 15
+        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
+        while time.monotonic() < give_up and self._process.poll() is None:
+            for child in children.read_text().split():
+                self._init = int(child)
+                if self.show("LoadState") == "loaded":
+                    return self._init
+            time.sleep(0.1)
+        raise OSError(f"no systemd of our own here: {self._log.read_text()[-300:]}")

@@ -301,8 +301,10 @@ static inline uint16_t eg__take(eg_motor *eg, eg_action action, float *axes)
         return eg__echo(eg);
     if (action == EG_STOP && tripped)
         action = EG_HOLD;
-    for (uint8_t axis = 0; action == EG_STOP && axis < EG_AXES; axis++)
-        axes[axis] = eg->holds[axis] ? axes[axis] : eg__ease(eg->measured[axis], axes[axis]);
+    if (action == EG_STOP)
+        for (uint8_t axis = 0; axis < EG_AXES; axis++)
+            if (!eg->holds[axis])
+                axes[axis] = eg__ease(eg->measured[axis], axes[axis]);
     eg->flags &= EG_LATCHED;
     eg->torque_is_off = action == EG_TORQUE_OFF;
     eg->apply(eg->user, action, action == EG_MOVE || action == EG_STOP ? axes : NULL);

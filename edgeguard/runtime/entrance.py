@@ -78,7 +78,6 @@ class Entrance:
 
     def hear(self) -> Iterator[tuple[Client, Message]]:
         """What every client has said since the last time, oldest first."""
-        self._accept()
         for client in self._clients:
             garbage_before = client.channel.garbage
             for message in client.hear():
@@ -91,6 +90,7 @@ class Entrance:
             elif client.channel.closed:
                 client.channel.close()
         self._clients = [client for client in self._clients if not client.channel.closed]
+        self._accept()  # last: whoever has just left has made room
 
     def close(self) -> None:
         """Nobody can connect any more, and the file is gone."""

@@ -175,6 +175,15 @@ class TestInTheGuard:
         assert at + moving.life_ms * 1_000_000 <= rig.records[-1].observation.captured_ns + rig.settings.life_ns
         assert rig.named("rule") == ["creep away"]
 
+    def test_the_first_rule_that_acts_wins_and_a_later_ones_grade_does_not_forbid_it_to_move(self):
+        creep = PLANT[PLANT.index('[[rule]]\nname = "creep away"') : PLANT.index('[[rule]]\nname = "stop"')]
+        text = PLANT.replace(creep, "").replace('[[rule]]\nname = "obstacle"', creep + '[[rule]]\nname = "obstacle"')
+        rig = Rig(settings(text)).arm()
+        for _ in range(4):
+            rig.cycle(docked=True, front_m=0.1)
+        assert rig.causes == {Cause.RULE}
+        assert (rig.sent[-1][1].action, rig.state.rule) == (Action.MOVE, "creep away")
+
     def test_it_stops_when_its_observation_has_no_successor(self):
         rig = self.intervening(docked=True)
         rig.advance(300)

@@ -64,7 +64,7 @@ def hear_operator(turn: Turn) -> None:
         turn.events.append(event(turn.now_ns, EventName.REARM_REFUSED, detail))
         return
     ledger.strike(Cause.UNPROVEN, "re-armed")
-    turn.inhibit, turn.renew, turn.latch = True, True, False
+    turn.renew, turn.latch = True, False
     turn.events.append(event(turn.now_ns, EventName.REARMED, "to be proven anew"))
 
 

@@ -93,7 +93,7 @@ class Turn:
         self.counters = state.counters
         self.echo = _fresh_echo(inputs, now_ns, settings.echo_timeout_ns)
         self.view = self.look()
-        self.inhibit = False  # back to the start: a new session, a re-arm
+        self.inhibit = False  # back to the start: a new session
         self.renew = False  # what is under way belongs to a worker or a session that is no more
         self.urgent = False  # the set-point cannot wait for the tick
         self.verdict: Verdict | None = None  # the envelope's, on the command in force

@@ -20,22 +20,7 @@ from edgeguard.runtime.service_client import ServiceClient
 from edgeguard.runtime.status import Status
 from edgeguard.types import Mode
 
-COMMAND_LINE = """
-import argparse, sys
-from edgeguard.cli import operator, run, status
-from edgeguard.errors import EdgeguardError
-parser = argparse.ArgumentParser()
-commands = parser.add_subparsers(required=True)
-for command in (run, status, operator):
-    command.add_parser(commands)
-arguments = parser.parse_args()
-try:
-    sys.exit(arguments.func(arguments))
-except EdgeguardError as error:
-    print(f"edgeguard: {error}", file=sys.stderr)
-    sys.exit(error.exit_code)
-"""
-EDGEGUARD = [sys.executable, "-c", COMMAND_LINE]
+EDGEGUARD = [sys.executable, "-m", "edgeguard"]
 
 
 class Manager:

@@ -14,7 +14,6 @@ import time
 from pathlib import Path
 
 from robot import FAKE_WORKER, Robot
-from service_rig import COMMAND_LINE
 
 ROOT = Path(__file__).parent.parent
 SYSTEMD = Path("/lib/systemd/systemd")
@@ -66,7 +65,7 @@ class Machine:
             shutil.copy(file, files)
         (files / "test.conf").write_text(self._drop_in(port))
         entry = files / "edgeguard"
-        entry.write_text(f"#!{sys.executable}\n{COMMAND_LINE}")
+        entry.write_text(f"#!{sys.executable}\nimport sys\nfrom edgeguard.cli.main import main\nsys.exit(main())\n")
         entry.chmod(0o755)
         environment = {"BASE": base, "FILES": files, "UNITS": ROOT / "systemd", "SYSTEMD": SYSTEMD, "container": "test"}
         namespaces = ("--mount", "--pid", "--fork", "--kill-child", "--uts", "--ipc", "--cgroup")

@@ -184,11 +184,7 @@ def main(argv: list[str]) -> int:
 
 def _serve(options: ServiceOptions, notifier: Notifier) -> bool:
     """Guard until told to leave; whether to begin anew."""
-    sockets = Sockets(
-        Path(options.sockets),
-        group=options.group,
-        operators=options.operators,
-    )
+    sockets = Sockets(Path(options.sockets), group=options.group, operators=options.operators)
     service = Service(sockets=sockets, notifier=notifier, command=options.command)
     try:
         process = GuardProcess(options=options.guard, audience=service, clock=SystemClock())

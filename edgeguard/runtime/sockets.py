@@ -8,8 +8,8 @@ control.sock    ``stop``, ``rearm``, ``status``                            the g
 ==============  =========================================================  =============================================
 
 So *stop* takes effect for whoever may connect at all, and *re-arm* is a permission of its own. Of the observations that
-have arrived together the newest wins. An ``age_ms`` counts from the moment of hearing, which is at most a tick late; a
-missing or impossible time of capture becomes the core's *bad time stamp*, never "now".
+have arrived together the newest wins. An ``age_ms`` counts from the moment of hearing: who shares our monotonic clock
+does better with ``captured_ns``. A missing or impossible one becomes the core's *bad time stamp*, never "now".
 """
 
 from __future__ import annotations

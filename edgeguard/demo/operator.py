@@ -65,7 +65,7 @@ class Waypoint:
 
 PHRASES: Mapping[Wish, Sequence[str]] = {
     Wish.FAST: ("full speed ahead", "go forward quickly", "forward at full speed"),
-    Wish.FORWARD: ("drive ahead", "keep going", "walk straight on", "continue forward", "advance"),
+    Wish.FORWARD: ("drive ahead", "move on", "walk straight on", "continue forward", "advance"),
     Wish.LEFT: ("take a left", "turn to the left", "now left", "left, please", "make a left"),
     Wish.RIGHT: ("take a right", "turn to the right", "now right", "right, please", "make a right"),
     Wish.BACK: ("step back", "move back a bit", "back away"),

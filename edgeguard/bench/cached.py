@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from edgeguard.bench.calibrate import calibrate
+from edgeguard.bench.calibrate import QUICK_LIMIT_NS, calibrate
 from edgeguard.bench.profile_store import cached_file
 from edgeguard.bench.sampling import BUSY_LIMIT
 from edgeguard.bench.subject import Subject, model_subject
@@ -37,6 +37,7 @@ def load_or_calibrate(
     cache_dir: Path | None = None,
     subject: Subject | None = None,
     busy_limit: float = BUSY_LIMIT,
+    limit_ns: int = QUICK_LIMIT_NS,
 ) -> Calibration:
     """The cached profile of this fingerprint and period, or the quick calibration that makes it.
 
@@ -50,7 +51,14 @@ def load_or_calibrate(
     fresh = profile is None
     if profile is None:
         profile = calibrate(
-            config, clock=clock, quick=True, out=file, progress=progress, subject=subject, busy_limit=busy_limit
+            config,
+            clock=clock,
+            quick=True,
+            out=file,
+            progress=progress,
+            subject=subject,
+            busy_limit=busy_limit,
+            limit_ns=limit_ns,
         )
     verdict = judge(profile, config=config, overhead=overhead_of(config, age_ns=age_ns))
     verdict.require_fit()

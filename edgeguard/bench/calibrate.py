@@ -52,11 +52,13 @@ def calibrate(
     progress: Progress = silent,
     subject: Subject | None = None,
     busy_limit: float = BUSY_LIMIT,
+    limit_ns: int | None = None,
 ) -> Profile:
     """Measure ``subject`` (by default the model of ``config``), and write the profile to ``out`` if given.
 
     ``quick``: until the p99 can be named, five minutes at most; else until ``max_miss_rate`` can, an hour at most.
-    If the time is up before, the highest percentile that the independent requests support is named instead.
+    If the time is up before (``limit_ns`` is another one), the highest percentile that the independent requests support
+    is named instead.
     """
     command = (subject or model_subject(config, progress=progress)).command
     bench = _Bench(config, clock=clock, progress=progress, command=command, busy_limit=busy_limit)
@@ -76,7 +78,7 @@ def calibrate(
     samples = bench.measure_requests(
         profile,
         independent=floor_n(percentile=aim, confidence=config.risk.confidence),
-        limit_ns=QUICK_LIMIT_NS if quick else FULL_LIMIT_NS,
+        limit_ns=limit_ns or (QUICK_LIMIT_NS if quick else FULL_LIMIT_NS),
     )
     requests = price_requests(samples.kept, cost)
     profile = dataclasses.replace(

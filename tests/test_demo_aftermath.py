@@ -93,7 +93,7 @@ def test_who_stopped_it_is_the_motor_controllers_word(stops: list[Stop], who: st
             {"stopped_ms": 812.0, "why": "miss", "recovered_s": None},
             "▲ stopped after 0.81 s and 0.30 m, by the guard (miss). The model never drove again.",
         ),
-        ({"stopped_ms": None}, "▲ The answers were on time all the same."),
+        ({"stopped_ms": 1900.0}, "▲ The answers were on time all the same."),
     ],
 )
 def test_a_fault_ends_with_one_line(keys: dict[str, object], text: str) -> None:

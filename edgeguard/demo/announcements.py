@@ -83,11 +83,14 @@ def ended(outcome: Outcome) -> Text:
 
 
 def _course(outcome: Outcome) -> str:
+    """Nothing, if nobody intervened: where the robot stood then, the model had let it."""
+    if not outcome.why and not outcome.fatal:
+        return ""
     why = f" ({outcome.why})" if outcome.why else ""
     if outcome.stopped_ms is not None:
         seconds = outcome.stopped_ms / 1000
         return f"stopped after {seconds:.2f} s and {outcome.distance_m:.2f} m, by {outcome.stopped_by}{why}."
-    return f"slowed down to {outcome.slowest_m_s:.2f} m/s, by {outcome.stopped_by}{why}." if why else ""
+    return "" if outcome.fatal else f"slowed down to {outcome.slowest_m_s:.2f} m/s, by {outcome.stopped_by}{why}."
 
 
 def _sequel(outcome: Outcome) -> str:

@@ -137,6 +137,8 @@ class Story:
                 self._troubled += suffered
                 self._outcomes.append(outcome)
                 self._print([announcements.ended(outcome)])
+                if outcome.recovered_s is None:  # nothing is left to trouble: the verdict says so
+                    break
         return robot
 
     def _show(self, cycle: Cycle) -> None:

@@ -1,14 +1,13 @@
 """The recorder: a process of ordinary priority that writes the flight log, so that the guard touches no disk.
 
-``python -m edgeguard.runtime.recorder FD FILE HEADER`` reads packets from a SOCK_SEQPACKET socket: one byte of
-``PacketFlag``, then one encoded step. It syncs every second and at every transition: a power cut costs a second at
+``python -m edgeguard.runtime.recorder FD FILE`` reads packets from a SOCK_SEQPACKET socket: the header, and then each
+time one byte of ``PacketFlag`` and one encoded step. It syncs every second and at every transition: a power cut costs a second at
 most. A file of ``FILE_LIMIT_BYTES`` is kept as ``….1`` and a new one begun, so that at most two lie there.
 It ends when the guard's end closes. It may be late or dead: nobody waits for it.
 """
 
 from __future__ import annotations
 
-import json
 import select
 import signal
 import socket
@@ -20,10 +19,9 @@ from pathlib import Path
 from edgeguard.clock import NS_PER_MS, NS_PER_S, SystemClock
 from edgeguard.guard.interface import Effects, Inputs
 from edgeguard.guard.state import GuardState
-from edgeguard.plain import from_plain, to_plain
 from edgeguard.runtime.flight_journal import FlightJournal
 from edgeguard.runtime.flight_log import FlightWriter
-from edgeguard.runtime.flight_record import FlightHeader
+from edgeguard.runtime.flight_record import FlightHeader, decode_header, encode_header
 
 FILE_LIMIT_BYTES = 64 << 20
 PACKET_LIMIT_BYTES = 192 << 10
@@ -50,9 +48,8 @@ class FlightRecorder:
         self._socket.setblocking(False)
         with theirs:
             argv = [sys.executable, "-m", "edgeguard.runtime.recorder", str(theirs.fileno()), str(file)]
-            self._process = subprocess.Popen(
-                [*argv, json.dumps(to_plain(header))], pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL
-            )
+            self._process = subprocess.Popen(argv, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+        self._hand_over(encode_header(header))
         self.lost = 0
 
     def note(self, before: GuardState, now_ns: int, inputs: Inputs, effects: Effects) -> None:
@@ -151,7 +148,9 @@ class Recorder:
 def main(argv: list[str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the guard's; we end when it does
     sock = socket.socket(fileno=int(argv[0]))
-    Recorder(sock, Path(argv[1]), header=from_plain(FlightHeader, json.loads(argv[2]))).run()
+    header = sock.recv(PACKET_LIMIT_BYTES)
+    if header:
+        Recorder(sock, Path(argv[1]), header=decode_header(header)).run()
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """The recorder: a process of ordinary priority that writes the flight log, so that the guard touches no disk.
 
 ``python -m edgeguard.runtime.recorder FD FILE`` reads packets from a SOCK_SEQPACKET socket: the header, and then each
-time one byte of ``PacketFlag`` and one encoded step. It syncs every second and at every transition: a power cut costs a second at
-most. A file of ``FILE_LIMIT_BYTES`` is kept as ``….1`` and a new one begun, so that at most two lie there.
+time one byte of ``PacketFlag`` and one encoded step. It syncs every second and at every transition: a power cut costs
+a second at most. A file of ``FILE_LIMIT_BYTES`` is kept as ``….1`` and a new one begun, so that at most two lie there.
 It ends when the guard's end closes. It may be late or dead: nobody waits for it.
 """
 

@@ -1,7 +1,8 @@
 """A systemd of its own that runs the shipped unit: in namespaces, on an overlay of this machine, which stays untouched.
 
 Needs root and leave to mount. What differs from an installed service is written as a drop-in: this machine's Python may
-lie in a home, the port is a pty, the worker is the tests' own.
+lie in a home, the port is a pty, the worker is the tests' own. The checkout and its environment are bound below /opt,
+where an installed service has them: a checkout in /tmp would be hidden from a service with a /tmp of its own.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from robot import FAKE_WORKER, Robot
 
 ROOT = Path(__file__).parent.parent
 SYSTEMD = Path("/lib/systemd/systemd")
+PYTHON = f"/opt/edgeguard/environment/bin/{Path(sys.executable).name}"
 
 _BOOT = r"""
 set -e
@@ -30,7 +32,10 @@ mount -t proc proc proc
 mount --rbind /dev dev
 mount --rbind /sys sys
 mount -t cgroup2 cgroup2 sys/fs/cgroup
-mkdir -p etc/edgeguard opt/edgeguard/bin etc/systemd/system/edgeguard.service.d var/lib/edgeguard
+mkdir -p opt/edgeguard/bin opt/edgeguard/source opt/edgeguard/environment
+mkdir -p etc/edgeguard etc/systemd/system/edgeguard.service.d var/lib/edgeguard
+mount --bind "$SOURCE" opt/edgeguard/source
+mount --bind "$ENVIRONMENT" opt/edgeguard/environment
 cp "$FILES"/robot.toml "$FILES"/robot.fake_worker.json etc/edgeguard/
 cp "$FILES"/robot.profile.json var/lib/edgeguard/
 cp "$FILES"/edgeguard opt/edgeguard/bin/
@@ -45,7 +50,7 @@ _DROP_IN = """\
 [Service]
 ProtectHome=read-only
 DeviceAllow=char-pts rw
-Environment=PYTHONPATH={root}
+Environment=PYTHONPATH=/opt/edgeguard/source
 ExecStart=
 ExecStart={start} --port {port} --worker "{python} {worker} {{fd}} /etc/edgeguard/robot.toml {profile}"
 """
@@ -65,9 +70,17 @@ class Machine:
             shutil.copy(file, files)
         (files / "test.conf").write_text(self._drop_in(port))
         entry = files / "edgeguard"
-        entry.write_text(f"#!{sys.executable}\nimport sys\nfrom edgeguard.cli.main import main\nsys.exit(main())\n")
+        entry.write_text(f"#!{PYTHON}\nimport sys\nfrom edgeguard.cli.main import main\nsys.exit(main())\n")
         entry.chmod(0o755)
-        environment = {"BASE": base, "FILES": files, "UNITS": ROOT / "systemd", "SYSTEMD": SYSTEMD, "container": "test"}
+        environment = {
+            "BASE": base,
+            "FILES": files,
+            "SOURCE": ROOT,
+            "ENVIRONMENT": sys.prefix,
+            "UNITS": ROOT / "systemd",
+            "SYSTEMD": SYSTEMD,
+            "container": "test",
+        }
         namespaces = ("--mount", "--pid", "--fork", "--kill-child", "--uts", "--ipc", "--cgroup")
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
@@ -116,9 +129,8 @@ class Machine:
         unit = (ROOT / "systemd" / "edgeguard.service").read_text().splitlines()
         start = next(line for line in unit if line.startswith("ExecStart=")).removeprefix("ExecStart=")
         profile = "/var/lib/edgeguard/robot.profile.json"
-        return _DROP_IN.format(
-            root=ROOT, start=start, port=port, python=sys.executable, worker=FAKE_WORKER, profile=profile
-        )
+        worker = f"/opt/edgeguard/source/tests/{FAKE_WORKER.name}"
+        return _DROP_IN.format(start=start, port=port, python=PYTHON, worker=worker, profile=profile)
 
     def _await_boot(self) -> int:
         """The pid of the systemd, once it answers."""

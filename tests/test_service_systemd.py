@@ -62,7 +62,7 @@ def release(port: str) -> None:
 
 
 def test_the_service_lives_its_whole_life_under_systemd(machine, robot):
-    machine.wait_until("ActiveState", "active")
+    machine.wait_until("SubState", "running")
     machine.wait_until("StatusText", "inhibited")
 
     sandbox = machine.main_process()
@@ -83,7 +83,7 @@ def test_the_service_lives_its_whole_life_under_systemd(machine, robot):
     machine.run("kill", "-STOP", first)
     machine.wait_until("NRestarts", "1")
     release(robot.motors.port)
-    machine.wait_until("ActiveState", "active")
+    machine.wait_until("SubState", "running")
     assert machine.show("MainPID") != first
 
     drive_until_armed(machine)

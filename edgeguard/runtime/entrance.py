@@ -145,7 +145,7 @@ def _listen(file: Path, *, group: int | None) -> socket.socket:
             f"the socket {file} cannot be made ({error.strerror or error}): give a short --sockets directory that this "
             "user may write, and a group that it is a member of"
         ) from error
-    except BaseException:
+    except BaseException:  # whatever ends this, also Ctrl-C, must not leave the socket open; it goes on its way
         listener.close()
         raise
     return listener

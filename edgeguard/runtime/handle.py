@@ -81,7 +81,7 @@ class Guard:
         try:
             if guard._await_status(START_LIMIT_S) is None:
                 raise GuardGoneError(f"the guard's process ({guard.pid}) did not start within {START_LIMIT_S:g} s")
-        except BaseException:
+        except BaseException:  # also Ctrl-C while it starts: no guard is left behind that nobody holds
             guard.close()
             raise
         return guard

@@ -57,7 +57,7 @@ class Sockets:
         self._observe = Entrance(directory / OBSERVE_SOCKET, group=group)
         try:
             self._control = Entrance(directory / CONTROL_SOCKET, group=operators)
-        except BaseException:
+        except BaseException:  # whatever ends this, the first socket must not outlive it; it goes on its way
             self._observe.close()
             raise
 

@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from typing import Any, TypeGuard
 
 from edgeguard.channel import Message
-from edgeguard.types import Answer, Finish, Observation, Pass, Request, Value
+from edgeguard.types import Answer, Finish, Observation, Pass, Request, ThermalLevel, Value
 
 
 def request_message(request: Request, *, admit: bool = True) -> Message:
@@ -33,6 +33,7 @@ def request_message(request: Request, *, admit: bool = True) -> Message:
         "epoch": request.epoch,
         "answer_by_ns": request.answer_by_ns,
         "shadow": request.shadow,
+        "level": request.level.value,
         "admit": admit,
         **observation_message(request.observation),
     }
@@ -45,12 +46,16 @@ def read_request(message: Mapping[str, Any]) -> tuple[Request, bool] | None:
     if observation is None or numbers is None:
         return None
     request_id, epoch, answer_by_ns = numbers
+    level = message.get("level", ThermalLevel.NOMINAL.value)
+    if not _is_integer(level) or level not in list(ThermalLevel):
+        return None
     request = Request(
         request_id=request_id,
         epoch=epoch,
         observation=observation,
         answer_by_ns=answer_by_ns,
         shadow=message.get("shadow") is True,
+        level=ThermalLevel(level),
     )
     return request, message.get("admit") is not False
 
@@ -84,6 +89,7 @@ def answer_message(answer: Answer) -> Message:
         "bound_ns": answer.bound_ns,
         "times_ns": [answer.started_ns, answer.finished_ns, answer.tokenise_ns, answer.parse_ns],
         "passes": [[one.k, one.p, one.elapsed_ns] for one in answer.passes],
+        "confidence": answer.confidence,
     }
 
 
@@ -91,11 +97,14 @@ def read_answer(message: Mapping[str, Any]) -> Answer | None:
     """An answer as the worker states it; its values are not yet checked against the schema."""
     numbers, times_ns = _integers(message, ("request_id", "epoch")), message.get("times_ns")
     values, bound_ns, passes = message.get("values"), message.get("bound_ns"), message.get("passes")
+    confidence = message.get("confidence")
     if numbers is None or message.get("finish") not in list(Finish) or not (values is None or _is_flat(values)):
         return None
     if not _is_integers(times_ns, length=4) or not (bound_ns is None or _is_integer(bound_ns)):
         return None
     if not isinstance(passes, list) or not all(_is_integers(one, length=3) for one in passes):
+        return None
+    if not (confidence is None or (isinstance(confidence, float) and 0.0 <= confidence <= 1.0)):
         return None
     return Answer(
         request_id=numbers[0],
@@ -110,6 +119,7 @@ def read_answer(message: Mapping[str, Any]) -> Answer | None:
         tokenise_ns=times_ns[2],
         parse_ns=times_ns[3],
         passes=tuple(Pass(k=k, p=p, elapsed_ns=elapsed_ns) for k, p, elapsed_ns in passes),
+        confidence=confidence,
     )
 
 

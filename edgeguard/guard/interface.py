@@ -11,6 +11,7 @@ from enum import Enum
 
 from edgeguard.types import (
     Answer,
+    BoardState,
     Cause,
     CycleRecord,
     Event,
@@ -52,8 +53,9 @@ class Refusal:
 class Inputs:
     """Everything that has arrived since the last step.
 
-    ``conditions`` are causes that somebody else observes and that hold now (profile stale, level uncalibrated,
-    drift alarm, temperature critical, latch file, …). ``boottime_offset_ns`` is boot time minus monotonic time.
+    ``conditions`` are causes that somebody else observes and that hold now (profile stale,
+    latch file, …). ``board`` is the newest look at it, if there is one. ``boottime_offset_ns`` is boot time minus
+    monotonic time.
     """
 
     worker: WorkerStatus
@@ -65,6 +67,7 @@ class Inputs:
     conditions: tuple[tuple[Cause, str], ...] = ()
     boottime_offset_ns: int = 0
     lateness_ns: int = 0
+    board: BoardState | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

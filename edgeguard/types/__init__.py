@@ -1,6 +1,7 @@
 """The nouns that flow from the robot's observation to the bytes on the wire. Data only: frozen, no behaviour."""
 
 from edgeguard.types.answer import Answer, Finish, Pass, Request
+from edgeguard.types.board import BoardState, ThermalLevel
 from edgeguard.types.decision import (
     Budget,
     Cause,
@@ -19,6 +20,7 @@ from edgeguard.types.wire import Action, Command, Echo, LinkState, LinkStatus, M
 __all__ = [
     "Action",
     "Answer",
+    "BoardState",
     "Budget",
     "Cause",
     "Command",
@@ -38,5 +40,6 @@ __all__ = [
     "Request",
     "SetPoint",
     "Source",
+    "ThermalLevel",
     "Value",
 ]

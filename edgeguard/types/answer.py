@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from edgeguard.types.board import ThermalLevel
 from edgeguard.types.observation import Observation, Value
 
 
@@ -33,13 +34,17 @@ class Pass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What the guard asks of the worker. ``answer_by_ns`` is the last useful monotonic time."""
+    """What the guard asks of the worker. ``answer_by_ns`` is the last useful monotonic time.
+
+    ``level`` is the board's thermal level now: the bound is that level's.
+    """
 
     request_id: int
     epoch: int
     observation: Observation
     answer_by_ns: int
     shadow: bool = False
+    level: ThermalLevel = ThermalLevel.NOMINAL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +52,8 @@ class Answer:
     """The worker's reply to one request.
 
     ``bound_ns`` is the bound of the plan that was admitted (or that did not fit), from the start of the work.
-    ``started_ns`` and ``finished_ns`` are monotonic times in the worker.
+    ``started_ns`` and ``finished_ns`` are monotonic times in the worker. ``confidence`` is the probability of the
+    chosen path among those that the schema allows, ``None`` when the worker does not state it.
     """
 
     request_id: int
@@ -62,6 +68,7 @@ class Answer:
     tokenise_ns: int = 0
     parse_ns: int = 0
     passes: tuple[Pass, ...] = ()
+    confidence: float | None = None
 
     @property
     def ttft_ns(self) -> int | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from edgeguard.runtime.flight_log import FlightEntry, FlightReader, FlightWriter, read_flight
-from edgeguard.runtime.flight_record import FlightStep, encode_step
+from edgeguard.recorder.log import FlightEntry, FlightReader, FlightWriter, read_flight
+from edgeguard.recorder.record import FlightStep, encode_step
 from edgeguard.simulation.scenario import Scenario, read_scenario
 from edgeguard.simulation.simulation import flight_header, simulate
 

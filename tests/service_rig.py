@@ -16,8 +16,8 @@ from pathlib import Path
 
 from robot import AHEAD, Robot
 
-from edgeguard.runtime.service_client import ServiceClient
 from edgeguard.runtime.status import Status
+from edgeguard.service.client import ServiceClient
 from edgeguard.types import Mode
 
 EDGEGUARD = [sys.executable, "-m", "edgeguard"]

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent
 
 _PROBE = """
 import json, re, sys
-import edgeguard, edgeguard.runtime.service
+import edgeguard, edgeguard.service.service
 edgeguard.Guard, edgeguard.LoopGuard
 print(json.dumps({
     "modules": sorted({name.split(".")[0] for name in sys.modules}),

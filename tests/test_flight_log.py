@@ -18,10 +18,10 @@ from edgeguard.config import load_config
 from edgeguard.errors import ConfigError, FlightLogError
 from edgeguard.guard.interface import Effects, Inputs, Refusal, WorkerPhase, WorkerStatus
 from edgeguard.guard.state import GuardState
-from edgeguard.runtime.flight_frame import MARK, Damage, Frame, FrameKind, FrameReader, encode_frame
-from edgeguard.runtime.flight_journal import BLOCK_STEPS, FlightJournal
-from edgeguard.runtime.flight_log import Flaw, FlightEncoder, FlightReader, FlightWriter, read_flight
-from edgeguard.runtime.flight_record import (
+from edgeguard.recorder.frame import MARK, Damage, Frame, FrameKind, FrameReader, encode_frame
+from edgeguard.recorder.journal import BLOCK_STEPS, FlightJournal
+from edgeguard.recorder.log import Flaw, FlightEncoder, FlightReader, FlightWriter, read_flight
+from edgeguard.recorder.record import (
     FlightHeader,
     FlightStep,
     decode_header,
@@ -423,7 +423,7 @@ def test_a_day_at_five_decisions_a_second_fits_into_half_a_gigabyte(tmp_path):
 
 
 def test_the_log_is_light_to_import():
-    code = "import sys, edgeguard.runtime.flight_log as _; print({'numpy', 'rich', 'subprocess'} & sys.modules.keys())"
+    code = "import sys, edgeguard.recorder.log as _; print({'numpy', 'rich', 'subprocess'} & sys.modules.keys())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
     assert done.stdout.strip() == "set()"
 

@@ -12,9 +12,9 @@ from robot import AHEAD, Robot, drive, motors
 
 from edgeguard.clock import NS_PER_S
 from edgeguard.errors import FlightLogError
-from edgeguard.runtime.flight_log import read_flight
-from edgeguard.runtime.flight_record import FlightStep
-from edgeguard.runtime.replay import replay
+from edgeguard.recorder.log import read_flight
+from edgeguard.recorder.record import FlightStep
+from edgeguard.recorder.replay import replay
 from edgeguard.simulation.recorded import recorded_drive
 from edgeguard.types import Mode
 

@@ -12,10 +12,10 @@ from flights import record, rewrite, robot_toml, script, steps_of
 from edgeguard.cli import replay as command
 from edgeguard.config import load_config
 from edgeguard.errors import ConfigError, FlightLogError
-from edgeguard.runtime.flight_frame import FrameReader
-from edgeguard.runtime.flight_log import read_flight
-from edgeguard.runtime.replay import replay
-from edgeguard.runtime.second_opinion import second_opinion
+from edgeguard.recorder.frame import FrameReader
+from edgeguard.recorder.log import read_flight
+from edgeguard.recorder.replay import replay
+from edgeguard.recorder.second_opinion import second_opinion
 from edgeguard.types import Cause, Source
 
 LATE_FROM_1500 = """

@@ -10,8 +10,8 @@ import pytest
 from flights import SCENARIOS, record
 
 from edgeguard.clock import NS_PER_MS
-from edgeguard.runtime.flight_log import read_flight
-from edgeguard.runtime.replay import replay
+from edgeguard.recorder.log import read_flight
+from edgeguard.recorder.replay import replay
 from edgeguard.simulation.judgement import judge
 from edgeguard.simulation.scenario import read_scenario
 from edgeguard.simulation.simulation import simulate

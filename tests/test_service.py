@@ -24,8 +24,8 @@ from service_rig import ServedRobot, served
 
 from edgeguard.channel import encode
 from edgeguard.clock import NS_PER_S
-from edgeguard.runtime.entrance import CLIENT_LIMIT, MESSAGE_LIMIT_BYTES
-from edgeguard.runtime.sockets import CONTROL_SOCKET, MESSAGE_SCHEMA, NO_STAMP_NS, OBSERVE_SOCKET, received_observation
+from edgeguard.service.entrance import CLIENT_LIMIT, MESSAGE_LIMIT_BYTES
+from edgeguard.service.sockets import CONTROL_SOCKET, MESSAGE_SCHEMA, NO_STAMP_NS, OBSERVE_SOCKET, received_observation
 from edgeguard.types import Action, Cause, Mode
 
 NOW_NS = 7_000 * NS_PER_S

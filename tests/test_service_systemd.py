@@ -13,7 +13,7 @@ import pytest
 from robot import AHEAD, Robot, motors
 from systemd_machine import SYSTEMD, Machine
 
-from edgeguard.runtime.service_client import ServiceClient
+from edgeguard.service.client import ServiceClient
 from edgeguard.types import Action, Mode
 
 pytestmark = [

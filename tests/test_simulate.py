@@ -15,8 +15,8 @@ from edgeguard.cli import simulate as command
 from edgeguard.clock import NS_PER_MS, NS_PER_S
 from edgeguard.errors import ConfigError, FlightLogError
 from edgeguard.guard.interface import WorkerPhase
-from edgeguard.runtime.flight_log import read_flight
-from edgeguard.runtime.replay import replay
+from edgeguard.recorder.log import read_flight
+from edgeguard.recorder.replay import replay
 from edgeguard.simulation.agenda import Agenda
 from edgeguard.simulation.chart import FALLING, LABEL_WIDTH, MODE_CELLS, RISING, Chart
 from edgeguard.simulation.happening import KINDS

@@ -7,8 +7,8 @@ import argparse
 from edgeguard.cli.run import add_sockets
 from edgeguard.clock import NS_PER_MS, SystemClock
 from edgeguard.errors import EdgeguardError
-from edgeguard.runtime.service_client import ServiceClient
-from edgeguard.runtime.sockets import default_sockets
+from edgeguard.service.client import ServiceClient
+from edgeguard.service.sockets import default_sockets
 from edgeguard.types import Mode
 
 _STOP = """\

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from edgeguard.clock import NS_PER_S
 from edgeguard.errors import FlightLogError
 from edgeguard.plain import to_plain
+from edgeguard.recorder.log import read_flight
+from edgeguard.recorder.replay import Replay, Tally, replay
+from edgeguard.recorder.second_opinion import Divergence, SecondOpinion, second_opinion
 from edgeguard.runtime.assembly import assemble
-from edgeguard.runtime.flight_log import read_flight
-from edgeguard.runtime.replay import Replay, Tally, replay
-from edgeguard.runtime.second_opinion import Divergence, SecondOpinion, second_opinion
 from edgeguard.types import CycleRecord, Source
 
 if TYPE_CHECKING:

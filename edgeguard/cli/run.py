@@ -15,9 +15,9 @@ from edgeguard.plain import to_plain
 from edgeguard.runtime.assembly import Assembly, assemble
 from edgeguard.runtime.process import Options
 from edgeguard.runtime.profile_check import ProfileCheck
-from edgeguard.runtime.service import ServiceOptions
-from edgeguard.runtime.sockets import CONTROL_SOCKET, MESSAGE_SCHEMA, OBSERVE_SOCKET, default_sockets
 from edgeguard.runtime.worker_command import find_model_folder, worker_argv
+from edgeguard.service.service import ServiceOptions
+from edgeguard.service.sockets import CONTROL_SOCKET, MESSAGE_SCHEMA, OBSERVE_SOCKET, default_sockets
 
 _DESCRIPTION = f"""\
 Guard the robot of CONFIG until told to end. Observations come as JSON messages on the Unix socket {OBSERVE_SOCKET}
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     ProfileCheck(arguments.profile, period_ns=assembly.config.timing.period_ns)
     options = _options(arguments, assembly)
     if not arguments.check:
-        service = [sys.executable, "-m", "edgeguard.runtime.service", json.dumps(to_plain(options))]
+        service = [sys.executable, "-m", "edgeguard.service.service", json.dumps(to_plain(options))]
         sys.stdout.flush()
         os.execv(sys.executable, service)  # the same process, without what only a command line needs
     return 0

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from edgeguard.clock import NS_PER_S, SystemClock, ms_from_ns
 from edgeguard.errors import ConfigError, FlightLogError
 from edgeguard.plain import to_plain
-from edgeguard.runtime.flight_log import FlightWriter
+from edgeguard.recorder.log import FlightWriter
 from edgeguard.simulation.chart import EVENT_CELL, LABEL_WIDTH, MODE_CELLS, MODE_STYLES, Chart
 from edgeguard.simulation.happening import KINDS
 from edgeguard.simulation.judgement import Judgement, judge

@@ -9,9 +9,9 @@ from edgeguard.cli.run import add_sockets
 from edgeguard.clock import NS_PER_MS, NS_PER_S, SystemClock, ms_from_ns
 from edgeguard.errors import WorkerError
 from edgeguard.plain import to_plain
-from edgeguard.runtime.service_client import ServiceClient
-from edgeguard.runtime.sockets import default_sockets
 from edgeguard.runtime.status import Status
+from edgeguard.service.client import ServiceClient
+from edgeguard.service.sockets import default_sockets
 from edgeguard.types import Mode
 
 _DESCRIPTION = """\

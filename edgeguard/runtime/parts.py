@@ -10,12 +10,12 @@ from pathlib import Path
 
 from edgeguard.clock import wall_time_iso
 from edgeguard.errors import ProfileError
+from edgeguard.recorder.record import FlightHeader
+from edgeguard.recorder.recorder import FlightRecorder
 from edgeguard.runtime.assembly import Assembly, assemble
-from edgeguard.runtime.flight_record import FlightHeader
 from edgeguard.runtime.latch import Latch, default_state_directory
 from edgeguard.runtime.lock import lock_state_directory
 from edgeguard.runtime.profile_check import ProfileCheck
-from edgeguard.runtime.recorder import FlightRecorder
 from edgeguard.runtime.supervisor import Supervisor
 
 FLIGHT_LOG = "flight.log"

@@ -1,7 +1,7 @@
 """The guard's own process: owns tick, deadline and wire, and waits for nobody.
 
 Started by ``edgeguard.runtime.handle`` as ``python -m edgeguard.runtime.process FD OPTIONS``, or as a service by
-``edgeguard.runtime.service``. It imports neither numpy nor onnxruntime and prints nothing. One loop: wait for the next
+``edgeguard.service.service``. It imports neither numpy nor onnxruntime and prints nothing. One loop: wait for the next
 timer or a message, take what has arrived, one step of the core, carry it out. It ends when its audience does.
 """
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from edgeguard.config.sections import Axis
 from edgeguard.errors import FlightLogError
 from edgeguard.guard.core import step
-from edgeguard.runtime.flight_log import FlightEntry
-from edgeguard.runtime.flight_record import FlightHeader, FlightStep
+from edgeguard.recorder.log import FlightEntry
+from edgeguard.recorder.record import FlightHeader, FlightStep
 from edgeguard.simulation.timeline import Moment, Timeline
 
 

@@ -14,9 +14,9 @@ from edgeguard.config import Config
 from edgeguard.guard.core import step
 from edgeguard.guard.settings import Settings
 from edgeguard.guard.state import GuardState
+from edgeguard.recorder.journal import FlightJournal
+from edgeguard.recorder.record import FlightHeader
 from edgeguard.runtime.budget_line import RESERVE_ASSUMED_NS
-from edgeguard.runtime.flight_journal import FlightJournal
-from edgeguard.runtime.flight_record import FlightHeader
 from edgeguard.runtime.serial_wire import command_wire_ns
 from edgeguard.simulation.happening import Happening
 from edgeguard.simulation.scenario import Scenario

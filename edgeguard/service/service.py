@@ -1,6 +1,6 @@
 """The guard as a service: sockets instead of a caller, signals, and a manager that wants to be told.
 
-``python -m edgeguard.runtime.service OPTIONS`` is what ``edgeguard run`` becomes. SIGTERM and SIGINT slow the robot
+``python -m edgeguard.service.service OPTIONS`` is what ``edgeguard run`` becomes. SIGTERM and SIGINT slow the robot
 down comfortably and end the process at standstill, at the latest when a stop's own time is over. SIGHUP has the files
 checked by a process of ordinary priority, while the guard goes on with the old ones; good ones are taken over at
 standstill by starting anew in the same process, wrong ones change nothing. The manager's watchdog is fed after steps of
@@ -26,11 +26,11 @@ from edgeguard.guard.settings import Settings
 from edgeguard.plain import from_plain
 from edgeguard.runtime.audience import Heard
 from edgeguard.runtime.driver import Driver
-from edgeguard.runtime.notify import Notifier
 from edgeguard.runtime.process import GuardProcess, Options
-from edgeguard.runtime.sockets import Sockets
-from edgeguard.runtime.standstill import stands, stop_limit_ns
 from edgeguard.runtime.status import Status
+from edgeguard.service.notify import Notifier
+from edgeguard.service.sockets import Sockets
+from edgeguard.service.standstill import stands, stop_limit_ns
 from edgeguard.types import Cause, Observation
 
 HEARTBEAT_NS = 250 * NS_PER_MS

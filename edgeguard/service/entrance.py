@@ -16,7 +16,7 @@ from pathlib import Path
 from edgeguard.channel import Channel, Message
 from edgeguard.clock import NS_PER_MS, ms_from_ns
 from edgeguard.errors import AlreadyRunningError, ConfigError
-from edgeguard.runtime.peer import Peer
+from edgeguard.service.peer import Peer
 
 MESSAGE_LIMIT_BYTES = 16 * 1024
 CLIENT_LIMIT = 8

@@ -24,8 +24,8 @@ from edgeguard.clock import ns_from_ms
 from edgeguard.messages import read_observation
 from edgeguard.plain import to_plain
 from edgeguard.runtime.audience import Heard, heard
-from edgeguard.runtime.entrance import WINDOW_NS, Client, Entrance
 from edgeguard.runtime.status import Status
+from edgeguard.service.entrance import WINDOW_NS, Client, Entrance
 from edgeguard.types import Observation, OperatorWord
 
 OBSERVE_SOCKET = "observe.sock"

@@ -15,8 +15,8 @@ from edgeguard.guard.interface import Effects
 from edgeguard.guard.settings import Settings
 from edgeguard.guard.state import GuardState
 from edgeguard.plain import to_plain
-from edgeguard.runtime.flight_log import Flaw, FlightEntry
-from edgeguard.runtime.flight_record import FlightHeader, FlightStep, text_of
+from edgeguard.recorder.log import Flaw, FlightEntry
+from edgeguard.recorder.record import FlightHeader, FlightStep, text_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """The recorder: a process of ordinary priority that writes the flight log, so that the guard touches no disk.
 
-``python -m edgeguard.runtime.recorder FD FILE`` reads packets from a SOCK_SEQPACKET socket: the header, and then each
+``python -m edgeguard.recorder.recorder FD FILE`` reads packets from a SOCK_SEQPACKET socket: the header, and then each
 time one byte of ``PacketFlag`` and one encoded step. It syncs every second and at every transition: a power cut costs
 a second at most. A file of ``FILE_LIMIT_BYTES`` is kept as ``….1`` and a new one begun, so that at most two lie there.
 It ends when the guard's end closes. It may be late or dead: nobody waits for it.
@@ -19,9 +19,9 @@ from pathlib import Path
 from edgeguard.clock import NS_PER_MS, NS_PER_S, SystemClock
 from edgeguard.guard.interface import Effects, Inputs
 from edgeguard.guard.state import GuardState
-from edgeguard.runtime.flight_journal import FlightJournal
-from edgeguard.runtime.flight_log import FlightWriter
-from edgeguard.runtime.flight_record import FlightHeader, decode_header, encode_header
+from edgeguard.recorder.journal import FlightJournal
+from edgeguard.recorder.log import FlightWriter
+from edgeguard.recorder.record import FlightHeader, decode_header, encode_header
 
 FILE_LIMIT_BYTES = 64 << 20
 PACKET_LIMIT_BYTES = 192 << 10
@@ -47,7 +47,7 @@ class FlightRecorder:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._socket.setblocking(False)
         with theirs:
-            argv = [sys.executable, "-m", "edgeguard.runtime.recorder", str(theirs.fileno()), str(file)]
+            argv = [sys.executable, "-m", "edgeguard.recorder.recorder", str(theirs.fileno()), str(file)]
             self._process = subprocess.Popen(argv, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
         self._hand_over(encode_header(header))
         self.lost = 0

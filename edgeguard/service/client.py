@@ -14,8 +14,8 @@ from types import TracebackType
 from edgeguard.channel import Channel, Message
 from edgeguard.errors import EdgeguardError, GuardGoneError
 from edgeguard.plain import from_plain
-from edgeguard.runtime.sockets import CONTROL_SOCKET, OBSERVE_SOCKET
 from edgeguard.runtime.status import Status
+from edgeguard.service.sockets import CONTROL_SOCKET, OBSERVE_SOCKET
 from edgeguard.types import Value
 
 PATIENCE_S = 2.0

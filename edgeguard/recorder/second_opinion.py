@@ -17,9 +17,9 @@ from edgeguard.guard.core import step
 from edgeguard.guard.interface import Inputs
 from edgeguard.guard.settings import Settings
 from edgeguard.guard.state import GuardState
-from edgeguard.runtime.flight_log import Flaw, FlightEntry
-from edgeguard.runtime.flight_record import FlightStep
-from edgeguard.runtime.replay import Tally
+from edgeguard.recorder.log import Flaw, FlightEntry
+from edgeguard.recorder.record import FlightStep
+from edgeguard.recorder.replay import Tally
 from edgeguard.types import Answer, Cause, CycleRecord, Request
 
 _SLACK_NS = NS_PER_MS

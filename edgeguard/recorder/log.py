@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from edgeguard.errors import FlightLogError
-from edgeguard.runtime.flight_frame import Damage, Frame, FrameKind, FrameReader, encode_frame
-from edgeguard.runtime.flight_record import FORMAT, FlightHeader, FlightStep, decode_header, decode_step, encode_header
+from edgeguard.recorder.frame import Damage, Frame, FrameKind, FrameReader, encode_frame
+from edgeguard.recorder.record import FORMAT, FlightHeader, FlightStep, decode_header, decode_step, encode_header
 
 RECORD_LIMIT_BYTES = 8 << 20
 """What one record may unpack to."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from edgeguard.guard.interface import Effects, Inputs
 from edgeguard.guard.state import GuardState
-from edgeguard.runtime.flight_record import FlightStep, encode_step
+from edgeguard.recorder.record import FlightStep, encode_step
 
 BLOCK_STEPS = 64
 """A state every so many steps, about once a second: a block is what one damaged byte can cost."""

@@ -19,6 +19,7 @@ Reading is total: a message of the wrong shape yields ``None``, because the work
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any, TypeGuard
 
 from edgeguard.channel import Message
@@ -104,7 +105,7 @@ def read_answer(message: Mapping[str, Any]) -> Answer | None:
         return None
     if not isinstance(passes, list) or not all(_is_integers(one, length=3) for one in passes):
         return None
-    if not (confidence is None or (isinstance(confidence, float) and 0.0 <= confidence <= 1.0)):
+    if not (confidence is None or _is_share(confidence)):
         return None
     return Answer(
         request_id=numbers[0],
@@ -119,7 +120,7 @@ def read_answer(message: Mapping[str, Any]) -> Answer | None:
         tokenise_ns=times_ns[2],
         parse_ns=times_ns[3],
         passes=tuple(Pass(k=k, p=p, elapsed_ns=elapsed_ns) for k, p, elapsed_ns in passes),
-        confidence=confidence,
+        confidence=None if confidence is None else float(confidence),
     )
 
 
@@ -129,6 +130,11 @@ def _is_flat(value: object) -> TypeGuard[dict[str, Value]]:
 
 def _is_integer(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_share(value: object) -> bool:
+    """From 0 to 1; the channel reads what is no whole number as a decimal."""
+    return isinstance(value, (int, float, Decimal)) and not isinstance(value, bool) and 0 <= value <= 1
 
 
 def _is_integers(value: object, *, length: int) -> TypeGuard[list[int]]:

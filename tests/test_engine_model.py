@@ -73,7 +73,9 @@ def test_merged_passes_answer_as_token_by_token_does(model: LanguageModel, words
     for decode in (model.decoder.decode, lambda prompt: model.decoder.decode_token_by_token(prompt, same_bits=True)):
         model.engine.prefill(model.prompt.prefix)
         model.engine.begin()
-        answers.append(model.automaton.text(decode(prompt) or ()))
+        decoded = decode(prompt)
+        assert decoded is not None
+        answers.append(model.automaton.text(decoded.tokens))
     assert answers[0] == answers[1]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from edgeguard.answer import Automaton
 from edgeguard.config import load_config
-from edgeguard.engine.decoder import LogitsError
+from edgeguard.engine.decoder import Decoded, LogitsError
 from edgeguard.engine.engine import PREFILL_TOKENS, CancelledPassError, Engine
 from edgeguard.engine.language_model import LanguageModel
 from edgeguard.errors import PromptError
@@ -156,7 +157,7 @@ def answers(model: LanguageModel, values: dict[str, Value], *, same_bits: bool =
         options = {} if decode == model.decoder.decode else {"same_bits": same_bits}
         answer = decode(prompt, **options)
         assert answer is not None
-        texts.append(model.automaton.text(answer))
+        texts.append(model.automaton.text(answer.tokens))
     return texts[0], texts[1]
 
 
@@ -181,7 +182,7 @@ def test_an_answer_takes_a_pass_per_choice_and_none_behind_the_last(model: Langu
     answer = model.decoder.decode(prompt)
     assert answer is not None
     automaton, state, choices = model.automaton, model.automaton.start, 0
-    for token in answer:
+    for token in answer.tokens:
         choices += len(automaton.allowed(state)) > 1
         state = automaton.step(state, token)
     assert automaton.finished(state)
@@ -190,7 +191,27 @@ def test_an_answer_takes_a_pass_per_choice_and_none_behind_the_last(model: Langu
     assert first.p == len(model.prompt.prefix)
     assert first.k == len(prompt) - first.p + automaton.forced_length(automaton.start)
     assert {one.k for one in model.engine.passes[1:]} <= set(model.pass_sizes)
-    assert len(prompt) + len(answer) <= len(prompt) + model.answer_tokens
+    assert len(prompt) + len(answer.tokens) <= len(prompt) + model.answer_tokens
+
+
+def test_confidence_is_the_product_of_what_the_choices_were_given(model: LanguageModel) -> None:
+    prompt, decoder = model.prompt.request(observation()), model.decoder
+    model.engine.begin()
+    answer = decoder.decode(prompt)
+    assert answer is not None
+    given = decoder.probabilities(prompt, along=answer.tokens)
+    assert len(given) == len(model.engine.passes) / 2
+    assert all(sum(one.values()) == pytest.approx(1.0) for one in given)
+    assert answer.confidence == pytest.approx(np.prod([max(one.values()) for one in given]), rel=1e-4)
+    other = model.automaton.encode({"action": "right", "speed": Decimal("0.7")})
+    elsewhere = decoder.probabilities(prompt, along=other)
+    assert elsewhere[0] == given[0], "the first choice is the same on every path"
+    state, tokens = model.automaton.start, list(other)
+    for one in elsewhere:
+        run = model.automaton.forced_length(state)
+        state = model.automaton.after_forced(state)
+        assert tuple(one) == model.automaton.allowed(state)
+        state, tokens = model.automaton.step(state, tokens[run]), tokens[run + 1 :]
 
 
 def test_the_same_observation_again_runs_only_what_it_must(model: LanguageModel) -> None:
@@ -228,18 +249,19 @@ def test_an_answer_without_a_choice_needs_no_pass(tmp_path: Path) -> None:
     examples += [('action = "left", speed = 0.0', 'action = "stop", speed = 0.5')]
     model = load(write_config(tmp_path, change, speed, *examples), tiny_model(tmp_path))
     answer = model.decoder.decode(model.prompt.request(observation()))
-    assert answer == ()
-    assert model.automaton.text(answer) == '{"action":"stop","speed":0.5}'
+    assert answer == Decoded(tokens=(), confidence=1.0)
+    assert model.automaton.text(answer.tokens) == '{"action":"stop","speed":0.5}'
     assert model.answer_passes == 0
 
 
 def test_logits_that_are_no_numbers_are_an_error_not_an_answer(model: LanguageModel, tmp_path: Path) -> None:
     from edgeguard.engine.decoder import _likeliest
 
-    assert _likeliest(np.array([0.5, 2.0, 2.0, -np.inf], np.float32)) == 1
+    token, probability = _likeliest([7, 8, 9, 11], np.array([0.5, 2.0, 2.0, -np.inf], np.float32))
+    assert (token, probability) == (8, pytest.approx(1 / (2 + np.exp(-1.5))))
     for bad in ([1.0, np.nan, 3.0], [-np.inf, -np.inf], [1.0, np.inf]):
         with pytest.raises(LogitsError, match="damaged"):
-            _likeliest(np.array(bad, np.float32))
+            _likeliest(range(3), np.array(bad, np.float32))
 
 
 def test_the_cache_is_as_large_as_the_longest_prompt_and_answer_need(model: LanguageModel) -> None:

@@ -148,11 +148,12 @@ def test_it_answers_what_the_schema_allows_and_says_what_it_took(shared: Worker,
         assert answer.started_ns < answer.finished_ns
         assert answer.tokenise_ns > 0 < answer.parse_ns
         assert 0 < len(answer.passes) <= local.answer_passes
-        tokens = local.decoder.decode(local.prompt.request(values))
-        assert tokens is not None
-        assert local.automaton.text(tokens) == local.automaton.text(
-            local.automaton.encode(answer.values)[: len(tokens)]
+        decoded = local.decoder.decode(local.prompt.request(values))
+        assert decoded is not None
+        assert local.automaton.text(decoded.tokens) == local.automaton.text(
+            local.automaton.encode(answer.values)[: len(decoded.tokens)]
         ), "another process, another cache: the same answer"
+        assert answer.confidence == decoded.confidence
 
 
 def test_token_by_token_takes_a_pass_for_every_token_of_the_whole_vocabulary(

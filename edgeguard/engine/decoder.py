@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -28,6 +29,17 @@ class GiveUp(Protocol):
 
     def __call__(self, *, state: int, pending: int, cached: int) -> bool:
         """Whether it is not worth going on from ``state`` with ``pending`` tokens to run behind ``cached``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decoded:
+    """One answer: its ``tokens`` up to the last choice, and how sure the model was of them.
+
+    ``confidence`` is the product, over the choices, of the chosen token's probability among those that could follow.
+    """
+
+    tokens: tuple[int, ...]
+    confidence: float
 
 
 class LogitsError(EdgeguardError):
@@ -53,11 +65,11 @@ class Decoder:
         self._columns = None if tokens is None else {token: at for at, token in enumerate(tokens)}
         self._choices: dict[int, tuple[tuple[int, ...], NDArray[np.intp]]] = {}
 
-    def decode(self, prompt: Sequence[int], *, give_up: GiveUp = never) -> tuple[int, ...] | None:
-        """The tokens of the answer to ``prompt`` up to the last choice, or ``None`` when it was given up."""
+    def decode(self, prompt: Sequence[int], *, give_up: GiveUp = never) -> Decoded | None:
+        """The answer to ``prompt``, or ``None`` when it was given up."""
         automaton, cache = self._automaton, self._engine.cache
         pending = self._pending(prompt)
-        state, answer = automaton.start, []
+        state, confidence, answer = automaton.start, 1.0, list[int]()
         while not automaton.finished(state):
             if give_up(state=state, pending=len(pending), cached=len(cache)):
                 return None
@@ -65,15 +77,34 @@ class Decoder:
             logits = self._engine.run([*pending, *forced])
             state = automaton.after_forced(state)
             allowed, columns = self._choice(state)
-            token = allowed[_likeliest(logits[columns])]
+            token, probability = _likeliest(allowed, logits[columns])
+            confidence *= probability
             state = automaton.step(state, token)
             answer += [*forced, token]
             pending = [token]
-        return tuple(answer)
+        return Decoded(tokens=tuple(answer), confidence=confidence)
+
+    def probabilities(self, prompt: Sequence[int], *, along: Sequence[int]) -> list[dict[int, float]]:
+        """At each choice on the path ``along`` (tokens of an answer to ``prompt``), what each token that may follow is
+        given by the model; they sum to 1. For comparing models on one path: ``along`` may be another model's answer.
+        """
+        automaton, path = self._automaton, list(along)
+        pending, state, found = self._pending(prompt), automaton.start, list[dict[int, float]]()
+        while not automaton.finished(state):
+            forced = automaton.forced(state)
+            logits = self._engine.run([*pending, *forced])
+            state = automaton.after_forced(state)
+            allowed, columns = self._choice(state)
+            found.append(dict(zip(allowed, _softmax(logits[columns]).tolist(), strict=True)))
+            token = path[len(forced)]
+            path = path[len(forced) + 1 :]
+            state = automaton.step(state, token)
+            pending = [token]
+        return found
 
     def decode_token_by_token(
         self, prompt: Sequence[int], *, give_up: GiveUp = never, same_bits: bool = False
-    ) -> tuple[int, ...] | None:
+    ) -> Decoded | None:
         """Like ``decode``, every token of the answer in a pass of its own, forced ones and those at the end too.
 
         ``same_bits`` makes no pass smaller than the provider's smallest, which costs time. Raises ``HeadError`` when
@@ -83,18 +114,19 @@ class Decoder:
             raise HeadError("token by token is a comparison with the whole vocabulary: start the worker --full-head")
         automaton, cache = self._automaton, self._engine.cache
         pending = self._pending(prompt)
-        state, answer = automaton.start, []
+        state, confidence, answer = automaton.start, 1.0, list[int]()
         while allowed := automaton.allowed(state):
             if give_up(state=state, pending=len(pending), cached=len(cache)):
                 return None
             logits = self._engine.run(pending, again=same_bits)
             masked = np.full_like(logits, -np.inf)
             masked[list(allowed)] = logits[list(allowed)]
-            token = _likeliest(masked)
+            token, probability = _likeliest(range(len(masked)), masked)
+            confidence *= probability
             state = automaton.step(state, token)
             answer.append(token)
             pending = [token]
-        return tuple(answer)
+        return Decoded(tokens=tuple(answer), confidence=confidence)
 
     def _pending(self, prompt: Sequence[int]) -> list[int]:
         """What of the prompt is not yet cached; at least its last token, whose logits are wanted."""
@@ -111,8 +143,16 @@ class Decoder:
         return self._choices[state]
 
 
-def _likeliest(logits: NDArray[Any]) -> int:
+def _likeliest(allowed: Sequence[int], logits: NDArray[Any]) -> tuple[int, float]:
+    """The token with the highest logit, of equals the first, and its probability among those ``allowed``."""
     best = int(logits.argmax())  # the first NaN, if there is one
-    if not math.isfinite(logits[best]):
-        raise LogitsError(f"a logit is {logits[best]}: the model's weights or the runtime are damaged")
-    return best
+    highest = float(logits[best])
+    if not math.isfinite(highest):
+        raise LogitsError(f"a logit is {highest}: the model's weights or the runtime are damaged")
+    return allowed[best], 1.0 / float(np.exp(logits - highest).sum())
+
+
+def _softmax(logits: NDArray[Any]) -> NDArray[np.float64]:
+    weights = np.exp(logits.astype(np.float64) - logits.max())
+    shares: NDArray[np.float64] = weights / weights.sum()
+    return shares

@@ -32,7 +32,7 @@ from edgeguard.engine.inbox import Inbox
 from edgeguard.engine.language_model import LanguageModel, load_language_model
 from edgeguard.errors import AnswerError, EdgeguardError
 from edgeguard.messages import answer_message, read_request
-from edgeguard.types import Answer, Finish, Request, Value
+from edgeguard.types import Answer, Finish, Request, ThermalLevel, Value
 
 
 class EndedError(EdgeguardError):
@@ -54,6 +54,7 @@ class _Work:
     bound_ns: int | None = None
     tokenise_ns: int = 0
     parse_ns: int = 0
+    confidence: float | None = None
 
 
 class Worker:
@@ -130,11 +131,12 @@ class Worker:
             )
         self._admit(work, prompt_tokens=len(prompt))
         decode = model.decoder.decode_token_by_token if work.token_by_token else model.decoder.decode
-        answer = decode(prompt, give_up=functools.partial(self._give_up, work.request.answer_by_ns))
-        if answer is None:
+        decoded = decode(prompt, give_up=functools.partial(self._give_up, work.request.answer_by_ns))
+        if decoded is None:
             raise EndedError(Finish.DEADLINE, f"given up before pass {len(model.engine.passes) + 1}")
         decoded_ns = clock.now_ns()
-        values = parse_answer(model.automaton.text(answer), fields=model.fields)
+        work.confidence = decoded.confidence
+        values = parse_answer(model.automaton.text(decoded.tokens), fields=model.fields)
         work.parse_ns = clock.now_ns() - decoded_ns
         return values
 
@@ -143,8 +145,13 @@ class Worker:
         if self._planner is None:
             return
         prefix = len(self._model.prompt.prefix)
-        work.bound_ns = self._planner.bound_ns(request_tokens=prompt_tokens - prefix, cached=prefix)
+        level = work.request.level
+        work.bound_ns = self._planner.bound_ns(request_tokens=prompt_tokens - prefix, cached=prefix, level=level)
         left_ns = work.request.answer_by_ns - work.started_ns
+        if work.bound_ns is None:
+            if work.admit:
+                raise EndedError(Finish.INFEASIBLE, f"the board is {level.label}, and was never measured so")
+            return
         if work.admit and work.bound_ns > left_ns:
             raise EndedError(
                 Finish.INFEASIBLE,
@@ -170,13 +177,16 @@ class Worker:
             tokenise_ns=work.tokenise_ns,
             parse_ns=work.parse_ns,
             passes=tuple(self._model.engine.passes),
+            confidence=work.confidence,
         )
 
 
 def _planner(model: LanguageModel, profile: Profile) -> Planner:
     automaton, prefix = model.automaton, len(model.prompt.prefix)
     paths = PathPrices(automaton=automaton, price=profile.cost.price_ns)
-    planner = Planner(cost=profile.cost, score=profile.bound.score, paths=paths, start=automaton.start)
+    bounds = {level: profile.bound_for(level) for level in ThermalLevel}
+    scores = {level: bound.score for level, bound in bounds.items() if bound is not None}
+    planner = Planner(cost=profile.cost, scores=scores, paths=paths, start=automaton.start)
     planner.prepare(request_tokens=range(1, model.prompt.longest - prefix + 1), cached=prefix)
     return planner
 

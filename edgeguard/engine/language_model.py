@@ -156,7 +156,7 @@ def load_language_model(
     progress("loading", 1, 3)
     parts = read_model_parts(config=config, folder=folder, full_head=full_head)
     progress("loading", 2, 3)
-    session = open_session(
+    opened = open_session(
         folder=parts.folder,
         head=parts.head,
         provider=provider,
@@ -166,7 +166,7 @@ def load_language_model(
     )
     engine = Engine(
         runtime=runtime,
-        session=session,
+        session=opened.session,
         folder=parts.folder,
         head=parts.head,
         provider=provider,

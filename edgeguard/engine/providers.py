@@ -1,58 +1,212 @@
-"""The table of execution providers: a row is everything that a new one costs.
+"""The table of execution providers. A row is everything that a new one costs; the row's words are in ``provider``.
 
-A row names a provider, the package that brings it, and what the engine has to know about it. What no row says is the
-same for all: explicit choice, no fallback, one KV cache bound once. Opens nothing and imports nothing slow.
+Options are those of the providers' own pages (onnxruntime.ai, "Execution Providers", 1.24 to 1.32). Where ``verified``
+is empty, a row has not been run on its hardware, and ``edgeguard providers`` says so.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
+from edgeguard.engine.provider import Compiled, Graph, Provider
 from edgeguard.errors import ProviderError
 
-HEAVY_OPERATORS = frozenset({"MatMul", "MatMulNBits", "GroupQueryAttention"})
-"""Where the time of a pass goes. One of these on another provider than the one asked for is a silent fallback."""
+__all__ = ["PROVIDERS", "Provider", "find_provider"]
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Provider:
-    """One row.
-
-    ``kv_types`` are the element types that its attention takes for the cache. ``smallest_pass`` is the fewest new
-    tokens for which a pass gives the same bits as one that computes them among others.
-    """
-
-    name: str
-    ort_name: str
-    extra: str
-    options: Mapping[str, str] = field(default_factory=dict)
-    kv_device: str
-    kv_types: tuple[str, ...]
-    smallest_pass: int
-    heavy_operators: frozenset[str] = HEAVY_OPERATORS
-
+_NVIDIA = ("/dev/nvidia[0-9]*", "/dev/nvhost-gpu", "/dev/nvgpu/igpu0")  # desktop; Jetson
+_RENDER = ("/dev/dri/renderD*",)
 
 PROVIDERS: tuple[Provider, ...] = (
     Provider(
         name="cpu",
         ort_name="CPUExecutionProvider",
+        package="onnxruntime",
         extra="cpu",
-        kv_device="cpu",
-        kv_types=("tensor(float)", "tensor(float16)"),
         # With one row, MatMulNBits takes a kernel that sums in another order: up to 1.24 logits off at accuracy level
         # 4, 1e-4 at level 0. From two rows on, every way to split the same tokens gives the same bits (measured).
         smallest_pass=2,
+        same_bits=True,
+        hint="cpupower frequency-set -g performance",
+        verified="x86-64, in CI",
     ),
-)
+    Provider(
+        name="cuda",
+        ort_name="CUDAExecutionProvider",
+        package="onnxruntime-gpu",
+        extra="gpu",
+        options={
+            "arena_extend_strategy": "kSameAsRequested",  # the other one doubles: a cudaMalloc in mid-request, later
+            "use_tf32": "0",  # ten bits of mantissa less would be another model than the one that was compared
+        },
+        option_names=(
+            "device_id", "user_compute_stream", "has_user_compute_stream", "gpu_mem_limit", "arena_extend_strategy",
+            "cudnn_conv_algo_search", "do_copy_in_default_stream", "cudnn_conv_use_max_workspace",
+            "cudnn_conv1d_pad_to_nc1d", "enable_cuda_graph", "tunable_op_enable", "tunable_op_tuning_enable",
+            "tunable_op_max_tuning_duration_ms", "enable_skip_layer_norm_strict_mode", "prefer_nhwc",
+            "use_ep_level_unified_stream", "use_tf32", "fuse_conv_bias", "sdpa_kernel",
+        ),
+        kv_device="cuda",
+        kv_types=("tensor(float16)", "tensor(bfloat16)"),  # its GroupQueryAttention is registered for no other
+        graph=Graph(activations="float16"),
+        device_files=_NVIDIA,
+        hint="nvidia-smi -lgc MIN,MAX (Jetson: jetson_clocks): calls 200 ms apart run 5 to 25 times slower unlocked",
+    ),
+    Provider(
+        name="tensorrt",
+        ort_name="TensorrtExecutionProvider",
+        package="onnxruntime-gpu",
+        extra="gpu",
+        options={"trt_fp16_enable": "1"},
+        option_names=(
+            "device_id", "user_compute_stream", "trt_max_partition_iterations", "trt_min_subgraph_size",
+            "trt_max_workspace_size", "trt_fp16_enable", "trt_bf16_enable", "trt_int8_enable",
+            "trt_engine_cache_enable", "trt_engine_cache_path", "trt_engine_cache_prefix", "trt_engine_hw_compatible",
+            "trt_timing_cache_enable", "trt_timing_cache_path", "trt_force_timing_cache", "trt_detailed_build_log",
+            "trt_build_heuristics_enable", "trt_sparsity_enable", "trt_builder_optimization_level",
+            "trt_auxiliary_streams", "trt_profile_min_shapes", "trt_profile_opt_shapes", "trt_profile_max_shapes",
+            "trt_context_memory_sharing_enable", "trt_layer_norm_fp32_fallback", "trt_cuda_graph_enable",
+            "trt_dump_ep_context_model", "trt_ep_context_file_path", "trt_ep_context_embed_mode",
+            "trt_weight_stripped_engine_enable", "trt_op_types_to_exclude",
+        ),
+        kv_device="cuda",
+        kv_types=("tensor(float16)",),
+        cancels_inside=False,  # the whole graph is one engine
+        fixed_shapes=True,
+        compiled=Compiled(
+            what="TensorRT engines",
+            directory_option="trt_engine_cache_path",
+            switches={"trt_engine_cache_enable": "1", "trt_timing_cache_enable": "1"},
+        ),
+        graph=Graph(activations="float16", attention="plain", weights="QDQ"),
+        device_files=_NVIDIA,
+        hint="as for cuda",
+    ),
+    Provider(
+        name="nv_tensorrt_rtx",
+        ort_name="NvTensorRTRTXExecutionProvider",
+        package="onnxruntime-ep-nv-tensorrt-rtx-cu12",
+        extra="tensorrt-rtx",
+        python=(3, 11),  # the first onnxruntime that takes it, 1.24, needs that
+        plugin="onnxruntime_ep_nv_tensorrt_rtx",
+        option_names=(
+            "device_id", "user_compute_stream", "nv_max_workspace_size", "nv_dump_subgraphs",
+            "nv_detailed_build_log", "enable_cuda_graph", "nv_profile_min_shapes", "nv_profile_opt_shapes",
+            "nv_profile_max_shapes", "nv_multi_profile_enable", "nv_use_external_data_initializer",
+            "nv_runtime_cache_path",
+        ),
+        kv_device="cuda",
+        kv_types=("tensor(float16)",),
+        cancels_inside=False,
+        compiled=Compiled(what="TensorRT RTX kernels", directory_option="nv_runtime_cache_path"),
+        graph=Graph(activations="float16"),
+        device_files=_NVIDIA,
+        hint="as for cuda",
+    ),
+    Provider(
+        name="openvino",
+        ort_name="OpenVINOExecutionProvider",
+        package="onnxruntime-openvino",
+        extra="openvino",
+        options={
+            "device_type": "CPU",  # GPU or NPU is the user's choice: AUTO would move between them while it runs
+            "num_streams": "1",  # one request at a time, on every core
+        },
+        option_names=(
+            "device_type", "device_id", "precision", "num_of_threads", "num_streams", "cache_dir", "load_config",
+            "context", "enable_opencl_throttling", "enable_qdq_optimizer", "disable_dynamic_shapes",
+            "model_priority", "layout", "reshape_input", "enable_causallm",
+        ),
+        threads_option="num_of_threads",
+        kv_types=("tensor(float)",),
+        cancels_inside=False,  # the whole graph is one node
+        compiled=Compiled(what="OpenVINO blobs", directory_option="cache_dir"),
+        graph=Graph(attention="plain"),  # 1.24 leaves every GroupQueryAttention to the CPU provider (measured)
+        device_files=(*_RENDER, "/dev/accel/accel*", "/dev/cpu*", "/proc/cpuinfo"),
+        verified="x86-64 CPU, in CI",
+    ),
+    Provider(
+        name="qnn",
+        ort_name="QNNExecutionProvider",
+        package="onnxruntime-qnn",
+        extra="qnn",
+        python=(3, 11),
+        plugin="onnxruntime_qnn",
+        options={
+            "backend_type": "htp",
+            "htp_performance_mode": "sustained_high_performance",  # burst is faster until it is hot, then it is not
+            "rpc_control_latency": "100",  # microseconds; the default lets the link to the DSP sleep
+        },
+        option_names=(
+            "backend_path", "backend_type", "profiling_level", "profiling_file_path", "rpc_control_latency",
+            "vtcm_mb", "htp_performance_mode", "htp_graph_finalization_optimization_mode", "qnn_context_priority",
+            "qnn_saver_path", "soc_model", "htp_arch", "device_id", "enable_htp_fp16_precision",
+            "offload_graph_io_quantization", "enable_htp_spill_fill_buffer", "enable_htp_shared_memory_allocator",
+        ),
+        kv_types=("tensor(float16)",),
+        cancels_inside=False,
+        fixed_shapes=True,
+        compiled=Compiled(what="QNN context binaries"),
+        graph=Graph(activations="float16", attention="plain", weights="QDQ"),
+        device_files=("/dev/fastrpc-cdsp*", "/dev/adsprpc-smd*"),
+    ),
+    Provider(
+        name="migraphx",
+        ort_name="MIGraphXExecutionProvider",
+        package="onnxruntime-migraphx",
+        extra="migraphx",
+        option_names=(
+            "device_id", "migraphx_fp16_enable", "migraphx_bf16_enable", "migraphx_fp8_enable",
+            "migraphx_int8_enable", "migraphx_model_cache_dir", "migraphx_exhaustive_tune", "migraphx_mem_limit",
+        ),
+        kv_device="cpu",
+        kv_types=("tensor(float16)", "tensor(float)"),
+        cancels_inside=False,
+        fixed_shapes=True,
+        compiled=Compiled(what="MIGraphX programs", directory_option="migraphx_model_cache_dir"),
+        graph=Graph(activations="float16", attention="plain"),
+        device_files=("/dev/kfd",),
+        hint="rocm-smi --setperflevel high",
+    ),
+    Provider(
+        name="webgpu",
+        ort_name="WebGpuExecutionProvider",
+        package="onnxruntime-ep-webgpu",
+        extra="webgpu",
+        python=(3, 11),  # the first onnxruntime that takes it, 1.24, needs that
+        plugin="onnxruntime_ep_webgpu",
+        kv_device="cpu",  # past and present in one buffer breaks caches that grow, so they are handed over by copy
+        graph=Graph(activations="float16"),
+        device_files=_RENDER,
+    ),
+    Provider(
+        name="xnnpack",
+        ort_name="XnnpackExecutionProvider",
+        package="onnxruntime (a build with --use_xnnpack)",
+        extra="cpu",
+        option_names=("intra_op_num_threads",),
+        threads_option="intra_op_num_threads",
+        kv_types=("tensor(float)",),
+        graph=Graph(attention="plain", weights="float32"),
+    ),
+    Provider(
+        name="acl",
+        ort_name="ACLExecutionProvider",
+        package="onnxruntime (a build with --use_acl)",
+        extra="cpu",
+        options={"enable_fast_math": "false"},  # bfloat16 inside float32 would be another model
+        option_names=("enable_fast_math",),
+        kv_types=("tensor(float)",),
+        graph=Graph(attention="plain", weights="float32"),
+    ),
+)  # fmt: skip
 
 
-def find_provider(name: str) -> Provider:
-    """The row called ``name``; ``ProviderError`` names the known ones."""
-    known = [row.name for row in PROVIDERS]
-    if name not in known:
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+def find_provider(name: str, *, custom: Sequence[Provider] = ()) -> Provider:
+    """The row called ``name``, one of the configuration's own (``custom``) first; ``ProviderError`` names the known."""
+    rows = {row.name: row for row in (*PROVIDERS, *custom)}
+    if name not in rows:
+        near = difflib.get_close_matches(name, rows, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(rows)}"
         raise ProviderError(f"model.provider: there is no execution provider {name!r}; {hint}")
-    return next(row for row in PROVIDERS if row.name == name)
+    return rows[name]

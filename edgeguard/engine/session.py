@@ -1,7 +1,8 @@
 """Opens an ONNX Runtime session as a robot needs it: one provider and no other, bounded threads, nothing sent home.
 
-ONNX Runtime takes unknown provider names and session keys in silence and goes on without them; both are errors here.
-Raises ``MissingExtraError``, ``ProviderError``, ``ModelError``, ``ConfigError``, each with the way out.
+ONNX Runtime takes unknown provider names, options and session keys in silence and goes on without them, and puts what
+a provider does not run on the CPU; all are errors here. Raises ``MissingExtraError``, ``ProviderError``,
+``ModelError``, ``ConfigError``, each with the way out.
 """
 
 from __future__ import annotations
@@ -9,12 +10,17 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
 
 from edgeguard.engine.folder import ModelFolder
 from edgeguard.engine.head import Head
-from edgeguard.engine.providers import Provider
+from edgeguard.engine.placement import RECORD_ASSIGNMENT, audit, profiled, recorded, records_assignment
+from edgeguard.engine.plugin import plugin_devices
+from edgeguard.engine.provider import Provider
 from edgeguard.errors import ConfigError, MissingExtraError, ModelError, ProviderError
 
 SESSION_DEFAULTS: Mapping[str, str] = {
@@ -39,7 +45,14 @@ SESSION_KEYS = (
 computed. Keys that make the runtime read or write other files are left out on purpose."""
 
 _EXTERNAL_DATA_FOLDER = "session.model_external_initializers_file_folder_path"
-_RECORD_ASSIGNMENT = "session.record_ep_graph_assignment_info"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """An ``onnxruntime.InferenceSession``, and in words where its nodes are."""
+
+    session: Any
+    placement: str
 
 
 def import_runtime(provider: Provider) -> ModuleType:
@@ -48,13 +61,18 @@ def import_runtime(provider: Provider) -> ModuleType:
     try:
         import onnxruntime
     except ImportError as error:
-        raise MissingExtraError(package="onnxruntime", extra=provider.extra, purpose="running a model") from error
-    if provider.ort_name not in onnxruntime.get_available_providers():
+        raise MissingExtraError(package=provider.package, extra=provider.extra, purpose="running a model") from error
+    if provider.plugin is None and provider.library is None:
+        _require_built_in(onnxruntime, provider)
+    return onnxruntime  # type: ignore[no-any-return]
+
+
+def _require_built_in(runtime: ModuleType, provider: Provider) -> None:
+    if provider.ort_name not in runtime.get_available_providers():
         raise ProviderError(
-            f"onnxruntime {onnxruntime.__version__} has no {provider.ort_name}: the provider {provider.name!r} comes "
+            f"onnxruntime {runtime.__version__} has no {provider.ort_name}: the provider {provider.name!r} comes "
             f"with pip install 'edgeguard[{provider.extra}]' in an environment without another onnxruntime package"
         )
-    return onnxruntime  # type: ignore[no-any-return]
 
 
 def runtime_errors() -> tuple[type[Exception], ...]:
@@ -78,15 +96,15 @@ def open_session(
     threads: int,
     provider_options: Mapping[str, str],
     session_options: Mapping[str, str],
-) -> Any:
-    """An ``onnxruntime.InferenceSession`` that runs on ``provider``, with the inputs and outputs that the folder names.
+) -> Opened:
+    """A session that runs on ``provider`` and nowhere else, with the inputs and outputs that the folder names.
 
-    Its graph is the folder's, or the one that ``head`` has made of it.
-
-    ``provider_options`` and ``session_options`` add to and win over the defaults of the row and of this module.
+    Its graph is the folder's, or the one that ``head`` has made of it. ``provider_options`` and ``session_options`` add
+    to and win over the defaults of the row and of this module.
     """
     runtime = import_runtime(provider)
     _refuse_unknown_keys(session_options)
+    chosen = chosen_options(provider, provider_options, threads=threads)
     options = runtime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
@@ -97,17 +115,59 @@ def open_session(
         options.add_session_config_entry(key, value)
     if head.model is not None:
         options.add_session_config_entry(_EXTERNAL_DATA_FOLDER, str(folder.path))
-    audited = hasattr(runtime.InferenceSession, "get_provider_graph_assignment_info")  # from 1.24 on
-    if audited:
-        options.add_session_config_entry(_RECORD_ASSIGNMENT, "1")
+    with ExitStack() as until_audited:
+        if records_assignment(runtime):
+            options.add_session_config_entry(RECORD_ASSIGNMENT, "1")
+        else:
+            options.enable_profiling = True
+            options.profile_file_prefix = f"{until_audited.enter_context(TemporaryDirectory())}/pass"
+        session = _opened(runtime, options, folder=folder, head=head, provider=provider, chosen=chosen)
+        check_options(session, provider, chosen)
+        _check_signature(session, folder, head, provider)
+        placed = recorded(session) if records_assignment(runtime) else profiled(session)
+    return Opened(session=session, placement=audit(placed, provider))
+
+
+def chosen_options(provider: Provider, configured: Mapping[str, str], *, threads: int) -> dict[str, str]:
+    """The row's options and the configured ones; ``ConfigError`` for one that the provider does not know."""
+    names = provider.option_names
+    problems = []
+    for key in configured:
+        if names and key not in names:
+            near = difflib.get_close_matches(key, names, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"
+            problems.append(f"model.provider_options: {provider.name} has no option {key!r}; {hint}")
+    if problems:
+        raise ConfigError(problems)
+    own = {} if provider.threads_option is None else {provider.threads_option: str(threads)}
+    return {**provider.options, **own, **configured}
+
+
+def check_options(session: Any, provider: Provider, chosen: Mapping[str, str]) -> None:
+    """What a provider of unknown options does not report back, it has not understood."""
+    if provider.option_names:
+        return
+    reported = session.get_provider_options().get(provider.ort_name, {})
+    unknown = sorted(chosen.keys() - reported.keys())
+    if unknown:
+        raise ProviderError(f"model.provider_options: {provider.name} did not take {', '.join(unknown)}")
+
+
+def _opened(
+    runtime: ModuleType, options: Any, *, folder: ModelFolder, head: Head, provider: Provider, chosen: Mapping[str, str]
+) -> Any:
+    errors = runtime_errors()
+    built_in = provider.plugin is None and provider.library is None
+    if not built_in:
+        options.add_provider_for_devices(plugin_devices(runtime, provider, errors=errors), dict(chosen))
     try:
         session = runtime.InferenceSession(
             head.model or str(folder.graph.path),
             options,
-            providers=[(provider.ort_name, {**provider.options, **provider_options})],
+            providers=[(provider.ort_name, dict(chosen))] if built_in else None,
             enable_fallback=0,
         )
-    except runtime_errors() as error:
+    except errors as error:
         graph = folder.graph
         raise ModelError(
             f"{graph.path} (IR version {graph.ir_version}, opset {graph.opset}) cannot be opened by onnxruntime "
@@ -115,10 +175,10 @@ def open_session(
             "onnxruntime that knows it"
         ) from error
     if session.get_providers()[0] != provider.ort_name:
-        raise ProviderError(f"onnxruntime chose {session.get_providers()[0]} instead of {provider.ort_name}")
-    if audited:
-        check_assignment(session, provider)
-    _check_signature(session, folder, head, provider)
+        raise ProviderError(
+            f"onnxruntime chose {session.get_providers()[0]} instead of {provider.ort_name}; "
+            "'edgeguard providers' says what this machine lacks for it"
+        )
     return session
 
 
@@ -131,22 +191,6 @@ def _refuse_unknown_keys(session_options: Mapping[str, str]) -> None:
             problems.append(f"model.session_options: unknown key {key!r}, which onnxruntime would pass over; {hint}")
     if problems:
         raise ConfigError(problems)
-
-
-def check_assignment(session: Any, provider: Provider) -> None:
-    """Shape arithmetic may live on the CPU; an operator in which the time goes may not be anywhere else than asked.
-
-    Needs a session that has recorded its assignment (onnxruntime 1.24 and newer).
-    """
-    strays = {
-        (node.op_type, part.ep_name)
-        for part in session.get_provider_graph_assignment_info()
-        for node in part.get_nodes()
-        if node.op_type in provider.heavy_operators and part.ep_name != provider.ort_name
-    }
-    if strays:
-        listed = ", ".join(f"{operator} on {where}" for operator, where in sorted(strays))
-        raise ProviderError(f"{provider.name} leaves to others what it was asked for: {listed}; build the model for it")
 
 
 def _check_signature(session: Any, folder: ModelFolder, head: Head, provider: Provider) -> None:

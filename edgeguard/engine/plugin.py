@@ -1,0 +1,67 @@
+"""Execution providers that come as a library beside ONNX Runtime: registered by hand, then asked for their devices.
+
+A library is registered under the provider's own name, because some call themselves by the name they are registered
+under (onnxruntime-qnn 2.7). Raises ``MissingExtraError`` without the package, and ``ProviderError`` when its library
+cannot be loaded or finds no device.
+"""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from edgeguard.engine.provider import Provider
+from edgeguard.errors import MissingExtraError, ProviderError
+
+
+def plugin_library(provider: Provider) -> Path:
+    """The file of the provider's library: the one given by hand, or the one that its package names."""
+    if provider.library is not None:
+        if not provider.library.is_file():
+            raise ProviderError(f"{provider.name}: its library {provider.library} does not exist")
+        return provider.library
+    assert provider.plugin is not None
+    try:
+        module = importlib.import_module(provider.plugin)
+    except ImportError as error:
+        raise MissingExtraError(
+            package=provider.package, extra=provider.extra, purpose=f"the provider {provider.name}"
+        ) from error
+    return Path(module.get_library_path())
+
+
+def plugin_devices(runtime: ModuleType, provider: Provider, *, errors: tuple[type[Exception], ...]) -> list[Any]:
+    """The devices that the provider's library offers here (``onnxruntime.OrtEpDevice``), at least one.
+
+    ``errors`` are what ONNX Runtime raises. Registering again what is registered is no error.
+    """
+    if not hasattr(runtime, "register_execution_provider_library"):
+        raise ProviderError(
+            f"onnxruntime {runtime.__version__} takes no provider libraries, and {provider.name} is one; install 1.23 "
+            "or newer"
+        )
+    devices = _devices(runtime, provider)
+    if not devices:
+        library = plugin_library(provider)
+        try:
+            runtime.register_execution_provider_library(provider.ort_name, str(library))
+        except errors as error:
+            raise ProviderError(f"{provider.name}: {library} cannot be loaded: {_reason(error)}") from error
+        devices = _devices(runtime, provider)
+    if not devices:
+        raise ProviderError(
+            f"{provider.name}: its library finds no device on this machine; 'edgeguard providers' says what is missing"
+        )
+    return devices
+
+
+def _devices(runtime: ModuleType, provider: Provider) -> list[Any]:
+    return [device for device in runtime.get_ep_devices() if device.ep_name == provider.ort_name]
+
+
+def _reason(error: Exception) -> str:
+    """The end of ONNX Runtime's message: what the loader said."""
+    text = str(error).strip().partition("\n")[0]
+    return text.rpartition("with error: ")[2] or text

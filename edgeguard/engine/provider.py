@@ -1,0 +1,83 @@
+"""An execution provider as a row of a table: everything that a new one costs.
+
+A row says which package brings it, what the engine has to know about it and which graph it can run. What no row says is
+the same for all: explicit choice, no fallback, one KV cache bound once. Opens nothing and imports nothing slow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+HEAVY_OPERATORS = frozenset({
+    "Attention", "Conv", "Gemm", "GroupQueryAttention", "LayerNormalization", "MatMul", "MatMulInteger", "MatMulNBits",
+    "MultiHeadAttention", "QLinearMatMul", "RotaryEmbedding", "SimplifiedLayerNormalization",
+    "SkipSimplifiedLayerNormalization", "Softmax",
+})  # fmt: skip
+"""Where the time of a pass goes. One of these elsewhere than on the provider asked for is a silent fallback; what is
+left (shapes, lengths, a Gather of ids) may live on the CPU."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Graph:
+    """The graph that a provider can run: its element type, its attention, and how its weights are stored."""
+
+    activations: str = "float32"
+    attention: str = "GroupQueryAttention"
+    weights: str = "MatMulNBits"
+
+    def __str__(self) -> str:
+        return f"{self.activations}, {self.attention}, {self.weights}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compiled:
+    """What the provider compiles a graph to, and how it is told where to keep that.
+
+    ``directory_option`` is the provider's own option for a folder; without one, the session's EPContext keys are used.
+    """
+
+    what: str
+    directory_option: str | None = None
+    switches: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """One row.
+
+    ``package`` is what ``pip`` installs (for a Python of at least ``python``), ``extra`` ours that asks for it,
+    ``plugin`` the module of a provider that comes as a library beside ONNX Runtime (None: built into the runtime of
+    ``package``), ``library`` its file where it is given by hand. ``options`` are for low jitter and each has its
+    reason in the table; ``option_names`` are all that it knows (empty: not known to us, then what it does not report
+    back is refused). ``threads_option`` is its own name for the threads of a pass. ``kv_types`` are the element types
+    that its attention takes for the cache. ``smallest_pass`` is the fewest new tokens for which a pass gives the same
+    bits as one that computes them among others; ``same_bits`` says that from there on they do. ``cancels_inside``: a
+    pass can be cut short between two operators. ``fixed_shapes``: every pass has one of a few measured sizes.
+    ``device_files`` are patterns of which one exists where there is hardware. ``hint`` is what keeps its clock
+    steady. ``verified`` says where it was run.
+    """
+
+    name: str
+    ort_name: str
+    package: str
+    extra: str
+    python: tuple[int, int] = (3, 10)
+    plugin: str | None = None
+    library: Path | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    option_names: tuple[str, ...] = ()
+    threads_option: str | None = None
+    kv_device: str = "cpu"
+    kv_types: tuple[str, ...] = ("tensor(float)", "tensor(float16)")
+    smallest_pass: int = 1
+    same_bits: bool = False
+    cancels_inside: bool = True
+    fixed_shapes: bool = False
+    compiled: Compiled | None = None
+    heavy_operators: frozenset[str] = HEAVY_OPERATORS
+    graph: Graph = Graph()
+    device_files: tuple[str, ...] = ()
+    hint: str = ""
+    verified: str = ""

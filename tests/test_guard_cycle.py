@@ -123,6 +123,12 @@ class TestForecast:
         assert record.decision.causes == (Cause.PREDICTED_MISS,)
 
 
+class TestWords:
+    def test_a_number_is_said_as_it_was_written(self, armed):
+        record = armed.cycle({"speed": Decimal("9.0"), "turn": "left", "grip": False})
+        assert "the answer's 'speed' is 9.0, which is not one of its values" in record.decision.detail
+
+
 class TestThrownAway:
     def test_a_late_answer(self, armed):
         request = armed.observe().request

@@ -147,6 +147,49 @@ class TestInTheGuard:
         assert effects.record is None or effects.record.decision.causes == (Cause.OUT_OF_ENVELOPE,)
         assert Cause.OUT_OF_ENVELOPE in rig.causes
 
+    def test_a_sensor_that_falls_silent_is_the_cause_and_not_the_model(self):
+        rig = Rig().arm()
+        rig.follows = False
+        rig.advance(600)  # the interlock can no more be judged, so it binds
+        assert rig.causes == {Cause.NO_OBSERVATION}
+        assert rig.speeds[-1] < rig.speeds[-10]
+        assert rig.state.counters.misses == 0
+
+    def test_what_only_a_blind_interlock_refuses_is_neither_applied_nor_held_against_the_model(self):
+        rig = Rig().arm()
+        rig.cycle(latency_ms=199)
+        assert not rig.observe().request.shadow
+        credit = rig.state.credit
+        rig.observe(docked=None)
+        record = rig.answer().record
+        assert set(record.decision.causes) == {Cause.MISS, Cause.MISSING_FIELD}
+        assert record.decision.source is Source.SAFE
+        assert (rig.state.credit, rig.state.counters.misses) == (credit, 1)
+
+    def test_beside_a_blind_interlock_what_is_known_to_be_forbidden_is_still_held_against_it(self):
+        rig = Rig(settings(WIDE)).arm()
+        rig.cycle(latency_ms=199)
+        rig.observe()
+        rig.observe(docked=None)
+        record = rig.answer({"speed": 2, "turn": "left", "grip": False}).record
+        assert "linear = 2 is out of -0.2 to 0.5 (range)" in record.decision.detail
+
+    def test_a_model_that_goes_on_asking_for_what_is_forbidden_is_not_armed_again(self):
+        rig = Rig(settings(WIDE)).arm()
+        forbidden = {"speed": 2, "turn": "left", "grip": False}
+        records = [rig.cycle(forbidden) for _ in range(30)]
+        assert rig.state.counters.trips == 1
+        assert {record.decision.source for record in records} == {Source.SAFE}
+        assert Cause.OUT_OF_ENVELOPE in records[-1].decision.causes
+        assert [rig.cycle().shadow for _ in range(4)] == [True, True, True, False]
+
+    def test_what_a_shadow_asks_for_costs_nothing(self):
+        rig = Rig(settings(WIDE))
+        for _ in range(5):
+            rig.cycle({"speed": 2, "turn": "left", "grip": False})
+        assert rig.causes == {Cause.UNPROVEN, Cause.OUT_OF_ENVELOPE}
+        assert (rig.state.credit, rig.state.counters.misses) == (3, 0)
+
     def test_on_an_axis_that_clamps_it_pulls_the_motion_back_at_the_rate_of_a_stop(self):
         rig = Rig(settings(CLAMPED.replace("rate_up = 1.0", "rate_up = 1.0\nrate_down = 0.1"))).arm()
         before = rig.speeds[-1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -332,6 +333,31 @@ class TestWorker:
         armed.phase = WorkerPhase.GONE
         armed.step()
         assert Cause.WORKER_HUNG not in armed.causes
+
+    @pytest.mark.parametrize(("over_ns", "hung"), [(0, True), (1, False)])
+    def test_it_hangs_when_its_silence_is_as_long_as_allowed_counted_from_its_last_answer(self, over_ns, hung):
+        silence_ns = 2 * 187 * MS  # two requests, each until it would be too late
+        rig = Rig(replace(settings(), hung_after_ns=silence_ns + over_ns)).arm()
+        for _ in range(2):
+            rig.observe()
+            rig.advance(200)
+        rig.advance(20)
+        assert (Cause.WORKER_HUNG in rig.causes) is hung
+
+    @pytest.mark.parametrize(("over_ns", "hung"), [(0, True), (1, False)])
+    def test_what_its_predecessor_left_unanswered_is_not_its_own(self, over_ns, hung):
+        rig = Rig(replace(settings(), hung_after_ns=2 * 187 * MS + over_ns)).arm()
+        rig.observe()
+        rig.advance(200)
+        rig.phase = WorkerPhase.GONE
+        rig.advance(200)
+        rig.phase = WorkerPhase.READY
+        for waited in range(2):
+            assert Cause.WORKER_HUNG not in rig.causes, waited
+            rig.observe()
+            rig.advance(200)
+        rig.advance(20)
+        assert (Cause.WORKER_HUNG in rig.causes) is hung
 
     def test_a_late_answer_is_a_sign_of_life(self, armed):
         for _ in range(12):

@@ -76,6 +76,14 @@ def test_a_comfortable_stop_takes_over_an_emergency_without_letting_go_at_once()
     assert decel == pytest.approx(3.6)
 
 
+@given(decel=st.floats(0, 3), change=st.floats(-1, 1), jerk=st.floats(2, 50), dt_s=st.floats(0.001, 0.02))
+def test_at_its_end_a_stop_keeps_exactly_the_distance_that_a_smooth_end_needs(decel, change, jerk, dt_s):
+    after = max(0.0, decel + change * jerk * dt_s)
+    left = after**2 / (2 * jerk)
+    step = brake(left + (decel + after) / 2 * dt_s, decel, limit=100, jerk=jerk, dt_s=dt_s)
+    assert step == pytest.approx((left, after), abs=1e-6)
+
+
 def test_what_stands_does_not_decelerate():
     assert brake(0.0, 1.0, limit=2.0, jerk=10.0, dt_s=0.0) == (0.0, 0.0)
 

@@ -54,7 +54,9 @@ def check_values(values: Mapping[str, object], *, fields: Sequence[Field]) -> di
         raise AnswerError(f"the answer has {', '.join(map(repr, sorted(unknown)))}, which no field is called")
     for field in fields:
         if not field.accepts(values[field.name]):
-            raise AnswerError(f"the answer's {field.name!r} is {values[field.name]!r}, which is not one of its values")
+            value = values[field.name]
+            said = str(value) if isinstance(value, Decimal) else repr(value)
+            raise AnswerError(f"the answer's {field.name!r} is {said}, which is not one of its values")
     return {field.name: cast(Scalar, values[field.name]) for field in fields}
 
 

@@ -15,7 +15,7 @@ from edgeguard.errors import AnswerError, IncompleteAnswerError
 from edgeguard.guard.causes import TABLE
 from edgeguard.guard.envelope import Verdict, admit
 from edgeguard.guard.events import EventName, event
-from edgeguard.guard.rules import engaged_rails
+from edgeguard.guard.rules import engaged_rails, truth
 from edgeguard.guard.sensing import stamped
 from edgeguard.guard.state import Cycle, Engagement
 from edgeguard.guard.turn import Turn
@@ -134,9 +134,10 @@ def _ask(turn: Turn, cycle: Cycle, observation: Observation) -> None:
 
 def _conclude(turn: Turn, cycle: Cycle, answer: Answer) -> None:
     """The answer has come on time. It proves; and a real one, when nothing else speaks against it, is applied."""
-    judged = _judge(turn, answer, shadow=cycle.request is None or cycle.request.shadow)
+    judged = _judge(turn, answer)
     if not isinstance(judged, Verdict):
-        _fail(turn, cycle, *judged)
+        if judged is not None:
+            _fail(turn, cycle, *judged)
         turn.close(cycle, turn.ruling(Source.SAFE), answer=answer)
         return
     ruling, settings = turn.ruling(Source.SAFE), turn.settings
@@ -151,8 +152,11 @@ def _conclude(turn: Turn, cycle: Cycle, answer: Answer) -> None:
     turn.close(cycle, ruling, answer=answer)
 
 
-def _judge(turn: Turn, answer: Answer, *, shadow: bool) -> Verdict | tuple[Cause, str]:
-    """What the envelope admits of the answer, or why it cannot be used. A shadow goes nowhere: it proves its time."""
+def _judge(turn: Turn, answer: Answer) -> Verdict | tuple[Cause, str] | None:
+    """What the envelope admits of the answer, or why it cannot be used. A shadow, too, proves only what could be sent.
+
+    ``None``: only an interlock that nobody can judge now refuses it. That is not the model's fault, and proves nothing.
+    """
     if answer.finish is not Finish.COMPLETE:
         return _FINISHES[answer.finish], answer.detail or answer.finish.value
     settings = turn.settings
@@ -163,10 +167,12 @@ def _judge(turn: Turn, answer: Answer, *, shadow: bool) -> Verdict | tuple[Cause
     except AnswerError as error:
         return Cause.INVALID_ANSWER, str(error)
     targets = tuple(axis.source.read(values) for axis in settings.axes)
-    if shadow:
-        return Verdict(targets=targets)
-    verdict = admit(settings.axes, targets, engaged_rails(settings.guardrails, turn.view))
-    return (Cause.OUT_OF_ENVELOPE, verdict.refusal) if verdict.refusal else verdict
+    rails = engaged_rails(settings.guardrails, turn.view)
+    verdict = admit(settings.axes, targets, rails)
+    if not verdict.refusal:
+        return verdict
+    known = admit(settings.axes, targets, [rail for rail in rails if truth(rail.when, turn.view)])
+    return (Cause.OUT_OF_ENVELOPE, known.refusal) if known.refusal else None
 
 
 def _fail(turn: Turn, cycle: Cycle, cause: Cause, detail: str) -> None:
@@ -175,7 +181,8 @@ def _fail(turn: Turn, cycle: Cycle, cause: Cause, detail: str) -> None:
     if cycle.forecast:
         return
     turn.ledger.strike(cause, detail)
-    if TABLE[cause].drains:
+    harmless = cause is Cause.OUT_OF_ENVELOPE and cycle.request is not None and cycle.request.shadow
+    if TABLE[cause].drains and not harmless:  # what a shadow says goes nowhere; that it is late tells of the next one
         turn.counters = replace(turn.counters, misses=turn.counters.misses + 1)
         turn.credit = max(0.0, turn.credit - 1)
         if turn.credit <= 0:

@@ -45,12 +45,12 @@ def admit(
         if axis.group is not None and axis.safe is not None:
             shares[axis.group] = min(shares[axis.group], (allowed[index] - axis.safe) / (target - axis.safe))
     for index, axis in enumerate(axes):
-        share = 1.0 if axis.group is None else shares[axis.group]
-        if share < 1.0 and axis.safe is not None:
-            scaled = as_float32(axis.safe + share * (targets[index] - axis.safe))
-            if abs(scaled - axis.safe) < abs(allowed[index] - axis.safe):
-                adjusted.append(f"{axis.name}: {targets[index]:g} -> {scaled:g} (with its group)")
-                allowed[index] = scaled
+        if axis.group is None or axis.safe is None:
+            continue
+        scaled = as_float32(axis.safe + shares[axis.group] * (targets[index] - axis.safe))
+        if abs(scaled - axis.safe) < abs(allowed[index] - axis.safe):
+            adjusted.append(f"{axis.name}: {targets[index]:g} -> {scaled:g} (with its group)")
+            allowed[index] = scaled
     pulled = frozenset(index for index, target in enumerate(targets) if allowed[index] != target)
     return Verdict(targets=tuple(allowed), adjusted=tuple(adjusted), pulled=pulled)
 

@@ -41,6 +41,11 @@ class Ledger:
         return bool(self._standing)
 
     @property
+    def speaks(self) -> bool:
+        """Whether anything stands, or has been found to hold at this step."""
+        return bool(self._standing or self._held)
+
+    @property
     def causes(self) -> tuple[Cause, ...]:
         """What holds, the worst first."""
         return tuple(sorted(self._standing, key=lambda cause: -self._standing[cause].grade))

@@ -119,9 +119,9 @@ class GuardState:
     motion: Motion | None = None
     rule: str | None = None
     stop_said: str | None = None  # the operator's word in the newest observation
-    due_ns: int = 0  # when the next period opens
+    due_ns: int  # when the next period opens
     last_arrival_ns: int
-    absent_due_ns: int = 0  # when the next period without an observation is recorded
+    absent_due_ns: int  # when the next period without an observation is recorded
     next_request_id: int = 1
     answered_id: int | None = None
     given_up_id: int | None = None  # the newest request that ended without its answer
@@ -130,8 +130,8 @@ class GuardState:
     session: tuple[int, int | None] | None = None  # of the link: generation and session
     at_rest: bool = False  # an echo of this session has shown standstill, and none was missed since
     boottime_offset_ns: int | None = None
-    wake_ns: int | None = None
-    next_tick_ns: int = 0
+    wake_ns: int
+    next_tick_ns: int
     counters: Counters = field(default_factory=Counters)
 
     @classmethod
@@ -148,7 +148,11 @@ class GuardState:
                 cause: Standing(since_ns=now_ns, raised_ns=now_ns, detail=detail, grade=TABLE[cause].grade)
                 for cause, detail in held.items()
             },
+            due_ns=now_ns,
             last_arrival_ns=now_ns,
+            absent_due_ns=now_ns,
+            wake_ns=now_ns,
+            next_tick_ns=now_ns,
         )
 
     def with_clock_set_back(self, now_ns: int) -> GuardState:
@@ -168,7 +172,7 @@ class GuardState:
             due_ns=now_ns,
             last_arrival_ns=now_ns,
             absent_due_ns=now_ns,
-            wake_ns=None,
+            wake_ns=now_ns,
             next_tick_ns=now_ns,
         )
 

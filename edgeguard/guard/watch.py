@@ -42,8 +42,7 @@ def watch_clock(turn: Turn, *, back_ns: int) -> None:
     step_ns = turn.suspended_ns
     if abs(step_ns) > tick_ns:
         turn.ledger.strike(Cause.CLOCK_JUMP, f"boot time and monotonic time parted by {ms_from_ns(step_ns):.0f} ms")
-    late_ns = 0 if before.wake_ns is None else turn.now_ns - before.wake_ns
-    late_ns = max(late_ns, turn.inputs.lateness_ns)
+    late_ns = max(turn.now_ns - before.wake_ns, turn.inputs.lateness_ns)
     if late_ns > tick_ns:
         turn.counters = replace(turn.counters, overruns=turn.counters.overruns + 1)
         turn.ledger.strike(Cause.GUARD_OVERRUN, f"{ms_from_ns(late_ns):.1f} ms late")
@@ -103,7 +102,7 @@ def watch_observations(turn: Turn) -> None:
     if refusal is None and observation is None:
         _notice_silence(turn)
     else:
-        turn.last_arrival_ns, turn.absent_due_ns = turn.now_ns, 0
+        turn.last_arrival_ns = turn.absent_due_ns = turn.now_ns
         good = refusal is None
         if refusal is not None:
             turn.ledger.strike(refusal.cause, refusal.detail)
@@ -119,14 +118,15 @@ def watch_observations(turn: Turn) -> None:
 def watch_rules(turn: Turn) -> None:
     """The rules that are checked while the model decides, and the interlocks on the command in force.
 
-    Only what is known to hold is a cause here: whatever makes a condition unknown is a cause of its own.
+    Only what is known to hold is a cause here: whatever makes a condition unknown is a cause of its own, and ends the
+    command by itself. So the command is judged while nothing else speaks against it.
     """
     view = turn.view
     motive = next((motive for motive in turn.settings.motives if motive.always and holds(motive, view)), None)
     if motive is not None:
         grade = motive.grade if motive.targets is None else Grade.COMFORTABLE
         turn.ledger.hold(Cause.RULE, motive.name, grade=grade)
-    if turn.engagement is not None and not turn.ledger:
+    if turn.engagement is not None and not turn.ledger.speaks:
         rails = engaged_rails(turn.settings.guardrails, view)
         turn.verdict = admit(turn.settings.axes, turn.engagement.targets, rails)
         if turn.verdict.refusal:

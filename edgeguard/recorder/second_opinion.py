@@ -115,7 +115,7 @@ class _Other:
         inputs = recorded.inputs
         records = []
         until_ns = recorded.now_ns - inputs.lateness_ns - _SLACK_NS
-        while self._quiet is not None and self._state.wake_ns is not None and self._state.wake_ns < until_ns:
+        while self._quiet is not None and self._state.wake_ns < until_ns:
             records += self._run(self._state.wake_ns, self._quiet)
         if recorded.effects.request is not None:
             _remember(self._asked_then, recorded.effects.request.request_id, recorded.effects.request)

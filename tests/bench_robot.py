@@ -111,7 +111,7 @@ def made_profile(*, latencies_ms: Sequence[float] = (10.0,) * 300, bound_ms: flo
         "created": "2026-01-01T00:00:00Z",
         "fingerprint": {"machine": "a board", "model": "fake"},
         "schedule": Schedule(period_ns=200 * NS_PER_MS, skipped=1, dropped=10, busy=1.05),
-        "bound": bound,
+        "bounds": (bound,),
         "cost": PassCost(
             sizes=(2, 8), prices_ns=(2e6, 4.5e6), p_reference=100, per_cached_ns=12.5, constant_ns=300_000
         ),

@@ -48,7 +48,7 @@ from edgeguard.channel import Channel, Message, encode
 from edgeguard.clock import NS_PER_MS, SystemClock
 from edgeguard.config import load_config
 from edgeguard.messages import answer_message, read_request
-from edgeguard.types import Answer, Finish, Pass, Request, Value
+from edgeguard.types import Answer, Finish, Pass, Request, ThermalLevel, Value
 
 VARIABLE = "EDGEGUARD_FAKE_WORKER"
 LATE_BY_NS = 50 * NS_PER_MS
@@ -168,13 +168,14 @@ class FakeWorker:
             "pass_sizes": list(range(min(passes), max(passes) + 1)),
         })  # fmt: skip
 
-    def _bound_ns(self) -> int | None:
+    def _bound_ns(self, level: ThermalLevel = ThermalLevel.NOMINAL) -> int | None:
         if self._behaviour["bound_ms"] is not None:
             return round(float(self._behaviour["bound_ms"]) * NS_PER_MS)
-        if self._profile is None:
+        bound = None if self._profile is None else self._profile.bound_for(level)
+        if self._profile is None or bound is None:
             return None
         price_ns = self._profile.cost.passes_ns((one.k, one.p) for one in self._shapes())
-        return math.ceil(self._profile.bound.score * price_ns)
+        return math.ceil(bound.score * price_ns)
 
     def _shapes(self) -> list[Pass]:
         """The passes of every request, not yet made."""
@@ -229,7 +230,7 @@ class FakeWorker:
 
     def _answer(self, request: Request, *, admit: bool, fault: str) -> Answer | None:
         started_ns = self._clock.now_ns()
-        bound_ns = self._bound_ns()
+        bound_ns = self._bound_ns(request.level)
         passes: list[Pass] = []
         finish, detail = Finish.COMPLETE, ""
         if admit and bound_ns is not None and started_ns + bound_ns > request.answer_by_ns:

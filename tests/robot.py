@@ -105,7 +105,7 @@ class Robot:
             created="2026-01-01T00:00:00Z",
             fingerprint={**read_fingerprint(), "model": "fake", **fingerprint},
             schedule=Schedule(period_ns=60 * NS_PER_MS),
-            bound=bound,
+            bounds=(bound,),
             cost=PassCost(
                 sizes=(2, 20), prices_ns=(1.2e6, 3e6), p_reference=100, per_cached_ns=0.0, constant_ns=300_000
             ),

@@ -101,7 +101,7 @@ def test_what_the_user_accepts_is_shown_or_what_it_takes_to_show_it(
 
 def test_dependent_requests_are_judged_by_those_that_count() -> None:
     profile = made_profile(latencies_ms=[100.0] * 300)
-    thinned = dataclasses.replace(profile, bound=dataclasses.replace(profile.bound, lag=3, effective_n=100))
+    thinned = dataclasses.replace(profile, bounds=(dataclasses.replace(profile.bound, lag=3, effective_n=100),))
     verdict = judge(thinned, config=config(period_ms=200, deadline_ms=200), overhead=NOTHING)
     assert verdict.judged == 100
 

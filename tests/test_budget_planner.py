@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from edgeguard.answer import Automaton, PathPrices, compile_answer, read_schema
 from edgeguard.budget import PassCost, Planner
+from edgeguard.types import ThermalLevel
 
 COST = PassCost(
     sizes=(2, 4, 8, 16, 32), prices_ns=(11.5e6, 16e6, 28e6, 50e6, 93e6), p_reference=149, per_cached_ns=4_000.0,
@@ -45,9 +46,9 @@ def automaton() -> Automaton:
 
 
 def _planner(automaton: Automaton, *, score: float = 1.4) -> Planner:
-    return Planner(
-        cost=COST, score=score, paths=PathPrices(automaton=automaton, price=COST.price_ns), start=automaton.start
-    )
+    scores = {ThermalLevel.NOMINAL: score, ThermalLevel.HOT: 2 * score}
+    paths = PathPrices(automaton=automaton, price=COST.price_ns)
+    return Planner(cost=COST, scores=scores, paths=paths, start=automaton.start)
 
 
 def _passes(automaton: Automaton, values: dict[str, object], *, pending: int, cached: int) -> list[tuple[int, int]]:
@@ -79,6 +80,14 @@ def test_the_bound_is_the_dearest_of_all_answers_times_the_score(
     bound_ns = _planner(automaton).bound_ns(request_tokens=tokens, cached=cached)
     assert bound_ns == pytest.approx(1.4 * dearest_ns, abs=10)
     assert bound_ns == math.ceil(bound_ns)
+
+
+def test_each_level_has_its_own_bound_and_one_that_was_never_measured_has_none(automaton: Automaton) -> None:
+    planner = _planner(automaton)
+    nominal, hot, throttled = (planner.bound_ns(request_tokens=26, cached=149, level=level) for level in ThermalLevel)
+    assert nominal is not None
+    assert hot == pytest.approx(2 * nominal, abs=2)
+    assert throttled is None
 
 
 @given(tokens=st.integers(1, 200), more=st.integers(0, 50), cached=st.integers(0, 400))

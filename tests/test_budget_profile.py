@@ -18,6 +18,7 @@ from edgeguard.budget import (
     Profile,
     RequestTimes,
     Schedule,
+    Soak,
     differences,
     fingerprint_digest,
     load_profile,
@@ -25,40 +26,63 @@ from edgeguard.budget import (
     profile_text,
 )
 from edgeguard.errors import ProfileError
+from edgeguard.types import ThermalLevel
 
 FILE = Path("robot.profile.json")
 NANOSECONDS = st.integers(1, 10**12)
 POSITIVE = st.floats(1e-3, 1e9)
 
 
+LEVELS = st.sampled_from(ThermalLevel)
+SOAKS = st.builds(
+    Soak, elapsed_ns=NANOSECONDS, heater=st.text(), latency_flat=st.booleans(),
+    temperature_flat=st.none() | st.booleans(), start_c=st.none() | st.floats(-40, 99), end_c=st.none() | POSITIVE,
+)  # fmt: skip
+REQUESTS = st.builds(
+    RequestTimes, latency_ns=NANOSECONDS, price_ns=NANOSECONDS, dearest_ns=NANOSECONDS, at_ns=st.integers(0, 10**15),
+    level=LEVELS, rung=st.text(), drafted=st.booleans(), first_tokens=st.integers(0, 99), ttft_ns=st.integers(0, 10**9),
+    temperature_c=st.none() | st.floats(-40, 120), clock_mhz=st.none() | POSITIVE,
+)  # fmt: skip
+
+
 @st.composite
-def profiles(draw: st.DrawFn) -> Profile:
+def bounds(draw: st.DrawFn) -> Bound:
     n = draw(st.integers(0, 10))
     effective_n = draw(st.integers(0, n))
+    return Bound(
+        bound_ns=draw(NANOSECONDS), score=draw(POSITIVE), rank=draw(st.integers(0, effective_n)),
+        percentile=draw(st.floats(0, 1)), confidence=draw(st.floats(0, 1)), n=n, effective_n=effective_n,
+        lag=draw(st.integers(1, max(1, n))), level=draw(LEVELS), rung=draw(st.text()), drafted=draw(st.booleans()),
+        ljung_box_p=draw(st.none() | st.floats(0, 1)), gpd_shape=draw(st.none() | st.floats(-2, 2)),
+    )  # fmt: skip
+
+
+@st.composite
+def profiles(draw: st.DrawFn) -> Profile:
     sizes = draw(st.lists(st.integers(1, 500), min_size=1, max_size=8, unique=True))
     prices = draw(st.lists(POSITIVE, min_size=len(sizes), max_size=len(sizes)))
     samples = st.lists(NANOSECONDS, max_size=4).map(tuple)
     times = st.builds(PassTimes, k=st.integers(1, 500), p=st.integers(0, 9_999), elapsed_ns=samples)
-    requests = st.builds(RequestTimes, latency_ns=NANOSECONDS, price_ns=NANOSECONDS, dearest_ns=NANOSECONDS)
     return Profile(
         kind=draw(st.sampled_from(["provisional", "quick", "full"])),
         created=draw(st.text()),
+        thermal=draw(st.sampled_from(["unobserved", "observed"])),
+        margin=draw(st.floats(1, 2)),
         fingerprint=draw(st.dictionaries(st.text(), st.text(), min_size=1, max_size=4)),
         schedule=Schedule(
             period_ns=draw(NANOSECONDS), skipped=draw(st.integers(0, 99)), dropped=draw(st.integers(0, 99)),
-            busy=draw(POSITIVE),
+            busy=draw(POSITIVE), workers=draw(st.integers(1, 9)), beside=draw(st.text()),
         ),
-        bound=Bound(
-            bound_ns=draw(NANOSECONDS), score=draw(POSITIVE), rank=draw(st.integers(0, effective_n)),
-            percentile=draw(st.floats(0, 1)), confidence=draw(st.floats(0, 1)), n=n, effective_n=effective_n,
-            lag=draw(st.integers(1, max(1, n))),
+        soak=draw(st.none() | SOAKS),
+        bounds=tuple(
+            draw(st.lists(bounds(), min_size=1, max_size=4, unique_by=lambda one: (one.level, one.rung, one.drafted)))
         ),
         cost=PassCost(
             sizes=tuple(sorted(sizes)), prices_ns=tuple(sorted(prices)), p_reference=draw(st.integers(0, 9_999)),
             per_cached_ns=draw(st.floats(0, 1e6)), constant_ns=draw(st.integers(0, 10**9)),
         ),
         sweep=tuple(draw(st.lists(times, max_size=3))),
-        requests=tuple(draw(st.lists(requests, min_size=n, max_size=n))),
+        requests=tuple(draw(st.lists(REQUESTS, max_size=5))),
     )  # fmt: skip
 
 
@@ -71,10 +95,66 @@ def test_what_was_written_is_read_back_exactly(profile: Profile) -> None:
 def test_the_file_is_for_people_too(tmp_path: Path) -> None:
     text = profile_text(made_profile())
     assert '  "format": "edgeguard.calibration/1"' in text.splitlines()[1]
-    assert '    "bound_ns": 15000000,' in text
-    assert '    {"n_prompt": 2, "n_depth": 100, "samples_ns": [1900000, 2000000]},' in text
+    assert '    {"bound_ns": 15000000, "score": 1.5, ' in text
+    row = '    {"n_prompt": 2, "n_gen": 0, "n_depth": 100, "avg_ts": 1025.641, "samples_ns": [1900000, 2000000]},'
+    assert row in text
     assert json.loads(text)["cost"]["sizes"] == [2, 8]
     assert len(text.splitlines()) < 60  # a line a value, whatever the number of samples
+
+
+def _cell(level: ThermalLevel, score: float, **keys: Any) -> Bound:
+    return Bound(
+        bound_ns=round(score * 100), score=score, rank=1, percentile=0.99, confidence=0.95, n=299, effective_n=299,
+        lag=1, level=level, **keys,
+    )  # fmt: skip
+
+
+NOMINAL, HOT, THROTTLED = ThermalLevel
+
+
+@pytest.mark.parametrize(
+    ("measured", "expected"),
+    [
+        ({NOMINAL: 1.2}, (1.2, None, None)),
+        ({NOMINAL: 1.2, HOT: 1.5, THROTTLED: 3.0}, (1.2, 1.5, 3.0)),
+        ({NOMINAL: 1.5, HOT: 1.2}, (1.5, 1.5, None)),  # never below a milder one's
+        ({HOT: 1.4}, (1.4, 1.4, None)),  # too few cool samples: the hot ones' holds
+        ({NOMINAL: 1.2, THROTTLED: 2.0}, (1.2, 2.0, 2.0)),
+    ],
+)
+def test_a_level_has_its_own_bound_or_a_harsher_ones_and_one_never_reached_has_none(
+    measured: dict[ThermalLevel, float], expected: tuple[float | None, ...]
+) -> None:
+    profile = made_profile(bounds=tuple(_cell(level, score) for level, score in measured.items()))
+    found = [profile.bound_for(level) for level in ThermalLevel]
+    assert tuple(bound and bound.score for bound in found) == expected
+    assert [bound.level for bound in found if bound] == [one for one in ThermalLevel if expected[one] is not None]
+    assert profile.bound.score == max(measured.values())
+    assert profile.reached == max(measured)
+
+
+@given(scores=st.dictionaries(LEVELS, st.floats(1, 5), min_size=1))
+def test_a_levels_bound_is_never_below_a_milder_ones(scores: dict[ThermalLevel, float]) -> None:
+    profile = made_profile(bounds=tuple(_cell(level, score) for level, score in scores.items()))
+    found = [bound for level in ThermalLevel if (bound := profile.bound_for(level))]
+    assert [bound.score for bound in found] == sorted(bound.score for bound in found)
+    assert [bound.bound_ns for bound in found] == sorted(bound.bound_ns for bound in found)
+    assert all(found[level].score >= score for level, score in scores.items())
+
+
+def test_rungs_and_drafts_have_bounds_of_their_own() -> None:
+    cells = (_cell(NOMINAL, 1.2), _cell(NOMINAL, 1.6, drafted=True), _cell(NOMINAL, 1.1, rung="short"))
+    profile = made_profile(bounds=cells, margin=1.5)
+    scores = [
+        bound and round(bound.score, 9)
+        for bound in (
+            profile.bound_for(NOMINAL),
+            profile.bound_for(NOMINAL, drafted=True),
+            profile.bound_for(NOMINAL, rung="short"),
+            profile.bound_for(NOMINAL, rung="short", drafted=True),
+        )
+    ]
+    assert scores == [1.8, 2.4, 1.65, None]  # with the margin
 
 
 def test_a_score_is_the_latency_over_the_price() -> None:
@@ -91,27 +171,34 @@ def test_a_score_is_the_latency_over_the_price() -> None:
         (("fingerprint", "model"), 7, "fingerprint.model: 7 is not a text"),
         (("schedule", "period_ns"), 0, "schedule.period_ns: 0 is out of bounds"),
         (("schedule", "busy"), -1, "schedule.busy: -1 is out of bounds"),
-        (("bound", "bound_ns"), 0, "bound.bound_ns: 0 is out of bounds"),
-        (("bound", "bound_ns"), 1.5, "bound.bound_ns: Decimal('1.5') is not a whole number"),
-        (("bound", "score"), 0, "bound.score: 0 is out of bounds"),
-        (("bound", "rank"), 301, "bound.rank: 301 is out of bounds: it must be between 0 and 300"),
-        (("bound", "effective_n"), 301, "bound.effective_n: 301 is out of bounds"),
-        (("bound", "percentile"), 99, "bound.percentile: 99 is out of bounds"),
-        (("bound", "lag"), 0, "bound.lag: 0 is out of bounds"),
-        (("bound", "level"), "hot", "bound.level: unknown key"),
+        (("bounds", 0, "bound_ns"), 0, "bounds[0].bound_ns: 0 is out of bounds"),
+        (("bounds", 0, "bound_ns"), 1.5, "bounds[0].bound_ns: Decimal('1.5') is not a whole number"),
+        (("bounds", 0, "score"), 0, "bounds[0].score: 0 is out of bounds"),
+        (("bounds", 0, "rank"), 301, "bounds[0].rank: 301 is out of bounds: it must be between 0 and 300"),
+        (("bounds", 0, "effective_n"), 301, "bounds[0].effective_n: 301 is out of bounds"),
+        (("bounds", 0, "percentile"), 99, "bounds[0].percentile: 99 is out of bounds"),
+        (("bounds", 0, "lag"), 0, "bounds[0].lag: 0 is out of bounds"),
+        (("bounds", 0, "level"), "warm", "bounds[0].level: 'warm' is not one of nominal, hot, throttled"),
+        (("bounds", 0, "tail"), 1, "bounds[0].tail: unknown key"),
+        (("bounds",), [], "bounds: there must be at least one"),
+        (("thermal",), "cool", "thermal: 'cool' is not one of unobserved, observed"),
+        (("margin",), 0.9, "margin: 0.9 is out of bounds"),
+        (("soak",), {"elapsed_ns": 1, "heater": "", "latency_flat": "yes"}, "soak.latency_flat: 'yes' is not true"),
         (("cost", "sizes"), [8, 2], "cost.sizes: [8, 2] must be at least one size, and rise"),
         (("cost", "sizes"), [], "cost.sizes: [] must be at least one size"),
-        (("cost", "sizes"), [2, True], "cost.sizes: True is not a whole number of at least 1"),
+        (("cost", "sizes"), [2, True], "cost.sizes: True does not belong into a list of whole numbers of at least 1"),
         (("cost", "prices_ns"), [2e6, 1e6], "cost.prices_ns: [2000000.0, 1000000.0] must be positive"),
         (("cost", "prices_ns"), [2e6], "cost.prices_ns: 1 prices for 2 sizes"),
         (("cost", "prices_ns"), ["2", "3"], "cost.prices_ns: [2, 3] must be positive numbers"),
         (("cost", "per_cached_ns"), -0.1, "cost.per_cached_ns: -0.1 is out of bounds"),
         (("cost", "constant_ns"), -1, "cost.constant_ns: -1 is out of bounds"),
         (("sweep",), [{"n_prompt": 0, "n_depth": 0, "samples_ns": []}], "sweep[0].n_prompt: 0 is out of bounds"),
-        (("sweep",), [{"n_prompt": 2, "n_depth": 0, "samples_ns": [-5]}], "sweep[0].samples_ns: -5 is not"),
+        (("sweep",), [{"n_prompt": 2, "n_depth": 0, "samples_ns": [-5]}], "sweep[0].samples_ns: -5 does not belong"),
         (("sweep",), [3], "sweep: [3] is not a list of tables"),
         (("requests", "price_ns"), [1], "requests.latency_ns: the columns must be equally long"),
         (("requests", "dearest_ns"), "x", "requests.dearest_ns: 'x' is not a list of whole numbers"),
+        (("requests", "level"), ["warm"], "requests.level: 'warm' does not belong into a list of thermal levels"),
+        (("requests", "drafted"), [0], "requests.drafted: 0 does not belong into a list of true and false"),
         (("temperature",), 60, "temperature: unknown key"),
     ],
 )  # fmt: skip
@@ -130,11 +217,13 @@ def test_what_cannot_be_is_refused_with_file_key_value_and_remedy(
     assert caught.value.exit_code == 7
 
 
-@pytest.mark.parametrize("key", ["kind", "created", "fingerprint", "schedule", "bound", "cost", "requests"])
+@pytest.mark.parametrize(
+    "key", ["kind", "created", "thermal", "margin", "fingerprint", "schedule", "bounds", "cost", "requests"]
+)
 def test_a_missing_part_is_named(key: str) -> None:
     document = json.loads(profile_text(made_profile()))
     del document[key]
-    with pytest.raises(ProfileError, match=rf"{FILE}: {key}.*(missing|none)"):
+    with pytest.raises(ProfileError, match=rf"{FILE}: {key}.*(missing|none|at least one)"):
         parse_profile(json.dumps(document), file=FILE)
 
 

@@ -70,8 +70,10 @@ def _profile() -> Profile:
         created="2026-01-01T00:00:00Z",
         fingerprint={**read_fingerprint(), "model": "fake"},
         schedule=Schedule(period_ns=200 * NS_PER_MS),
-        bound=Bound(
-            bound_ns=BOUND_NS, score=1.2, rank=1, percentile=0.99, confidence=0.95, n=299, effective_n=299, lag=1
+        bounds=(
+            Bound(
+                bound_ns=BOUND_NS, score=1.2, rank=1, percentile=0.99, confidence=0.95, n=299, effective_n=299, lag=1
+            ),
         ),
         cost=PassCost(sizes=(2, 20), prices_ns=(1e6, 3e6), p_reference=360, per_cached_ns=0.0, constant_ns=300_000),
         sweep=(),

@@ -105,7 +105,7 @@ def write_profile(file: Path, *, pass_ms: float = 1.0, score: float = 1.0) -> Pa
         created="2026-01-01T00:00:00Z",
         fingerprint={"model": "tiny"},
         schedule=Schedule(period_ns=200 * NS_PER_MS),
-        bound=bound,
+        bounds=(bound,),
         cost=cost,
         sweep=(),
         requests=(),

@@ -70,7 +70,7 @@ def calibrate(
         created=wall_time_iso(),
         fingerprint=fingerprint,
         schedule=Schedule(period_ns=config.timing.period_ns),
-        bound=provisional_bound(),
+        bounds=(provisional_bound(),),
         cost=cost,
         sweep=tuple(sweep),
         requests=(),
@@ -87,7 +87,7 @@ def calibrate(
         schedule=Schedule(
             period_ns=config.timing.period_ns, skipped=samples.skipped, dropped=samples.dropped, busy=samples.busy
         ),
-        bound=bound_of(requests, wanted=aim, confidence=config.risk.confidence),
+        bounds=(bound_of(requests, wanted=aim, confidence=config.risk.confidence),),
         requests=requests,
     )
     if out is not None:

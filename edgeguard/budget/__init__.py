@@ -5,7 +5,7 @@
 
 from edgeguard.budget.cost import PassCost, PassTimes
 from edgeguard.budget.planner import Planner
-from edgeguard.budget.profile import Bound, Profile, RequestTimes, Schedule, differences, fingerprint_digest
+from edgeguard.budget.profile import Bound, Profile, RequestTimes, Schedule, Soak, differences, fingerprint_digest
 from edgeguard.budget.profile_json import load_profile, parse_profile, profile_text
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Profile",
     "RequestTimes",
     "Schedule",
+    "Soak",
     "differences",
     "fingerprint_digest",
     "load_profile",

@@ -1,33 +1,49 @@
-"""A calibration profile: what was measured, on what, and the bound that follows. Data only.
+"""A calibration profile: what was measured, on what, and the bounds that follow. Data only.
 
-Durations are nanoseconds, percentiles and confidences fractions of 1. A profile belongs to one fingerprint:
-``differences`` says in words what is not the same. Knows nothing of how it was measured (``edgeguard.bench``) or of the
-form it is kept in (``edgeguard.budget.profile_json``).
+Durations are nanoseconds, temperatures degrees Celsius, percentiles and confidences fractions of 1. A profile belongs
+to one fingerprint: ``differences`` says in words what is not the same. Its bounds are one a cell: a thermal level, a
+rung of the ladder of plans, with or without a draft. Knows nothing of how it was measured (``edgeguard.bench``) or of
+the form it is kept in (``edgeguard.budget.profile_json``).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from edgeguard.budget.cost import PassCost, PassTimes
+from edgeguard.types.board import ThermalLevel
 
 KINDS = ("provisional", "quick", "full")
 """``provisional`` knows prices but bounds nothing (its score is 1); the bench makes it on the way to the others."""
+
+THERMAL = ("unobserved", "observed")
+"""Whether a sensor said how hot the board was; ``unobserved``: all samples count as ``nominal``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestTimes:
     """One whole request: from its scheduled release to the arrival of its answer, and what its passes should cost.
 
-    ``dearest_ns`` is the price of the dearest answer that the same request could have had.
+    ``dearest_ns`` is the price of the dearest answer that the same request could have had. ``at_ns`` counts from the
+    start of the run. Its first pass had ``first_tokens`` new tokens and was done ``ttft_ns`` after the work began.
+    ``temperature_c`` (the hottest sensor) and ``clock_mhz`` are ``None`` where nothing can be read.
     """
 
     latency_ns: int
     price_ns: int
     dearest_ns: int
+    at_ns: int = 0
+    level: ThermalLevel = ThermalLevel.NOMINAL
+    rung: str = ""
+    drafted: bool = False
+    first_tokens: int = 0
+    ttft_ns: int = 0
+    temperature_c: float | None = None
+    clock_mhz: float | None = None
 
     @property
     def score(self) -> float:
@@ -39,8 +55,10 @@ class RequestTimes:
 class Bound:
     """``bound_ns`` is the price of the dearest request seen times ``score``, the ``rank``-th largest score.
 
-    It holds for ``percentile`` of all requests with ``confidence``. Of the ``n`` scores, ``effective_n`` (every
-    ``lag``-th) count as independent.
+    It holds for ``percentile`` of all requests of this level, rung and way of decoding, with ``confidence``. Of the
+    ``n`` scores, ``effective_n`` (one of every ``lag``) count as independent. ``ljung_box_p`` is the p-value of
+    "these are independent"; ``gpd_shape`` the shape of the tail beyond the 90th percentile: above 0 the tail is heavy
+    and the longest request is still to come. Both are warnings only: neither moves the bound.
     """
 
     bound_ns: int
@@ -51,32 +69,95 @@ class Bound:
     n: int
     effective_n: int
     lag: int
+    level: ThermalLevel = ThermalLevel.NOMINAL
+    rung: str = ""
+    drafted: bool = False
+    ljung_box_p: float | None = None
+    gpd_shape: float | None = None
+
+    def times(self, factor: float) -> Bound:
+        """A bound that much longer."""
+        return replace(self, bound_ns=math.ceil(self.bound_ns * factor), score=self.score * factor)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
     """How it was measured: ``skipped`` releases found the request before still running, ``dropped`` requests fell into
     a time in which the fixed kernel found the machine busy; ``busy`` is the kernel's median factor over the rest.
+
+    The requests were shared among ``workers`` processes, one after the other. ``beside`` is the robot's own software
+    that ran meanwhile; empty: measured alone.
     """
 
     period_ns: int
     skipped: int = 0
     dropped: int = 0
     busy: float = 1.0
+    workers: int = 1
+    beside: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Soak:
+    """How the board was heated, and whether that got as far as it goes: both must be flat.
+
+    ``heater`` names the co-load. ``temperature_flat`` is ``None`` where no sensor says.
+    """
+
+    elapsed_ns: int
+    heater: str
+    latency_flat: bool
+    temperature_flat: bool | None = None
+    start_c: float | None = None
+    end_c: float | None = None
+
+    @property
+    def reached(self) -> bool:
+        """Whether this is the thermal limit, as far as anybody can tell."""
+        return self.latency_flat and self.temperature_flat is not False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """One calibration. ``created`` is a label for people."""
+    """One calibration. ``created`` is a label for people. ``margin`` (at least 1) stretches every bound in service: a
+    quick calibration has seen neither heat nor restarts. ``soak`` is ``None`` when the board was not heated."""
 
     kind: str
     created: str
     fingerprint: Mapping[str, str]
     schedule: Schedule
-    bound: Bound
+    bounds: tuple[Bound, ...]
     cost: PassCost
     sweep: tuple[PassTimes, ...]
     requests: tuple[RequestTimes, ...]
+    thermal: str = "unobserved"
+    margin: float = 1.0
+    soak: Soak | None = None
+
+    @property
+    def bound(self) -> Bound:
+        """The longest of the bounds in service: what holds on every rung and at every level that was reached."""
+        return max(self.bounds, key=lambda bound: bound.bound_ns).times(self.margin)
+
+    @property
+    def reached(self) -> ThermalLevel:
+        """The harshest level that has a bound."""
+        return max(bound.level for bound in self.bounds)
+
+    def bound_for(self, level: ThermalLevel, *, rung: str = "", drafted: bool = False) -> Bound | None:
+        """The bound in service at ``level``, margin included; ``None`` when the board was never that hot.
+
+        Monotone: the greatest of this level's and all milder ones' (each of which was measured on the way), or, where
+        this one has none of its own, the next harsher one's.
+        """
+        cell = [bound for bound in self.bounds if (bound.rung, bound.drafted) == (rung, drafted)]
+        harsher = [bound.level for bound in cell if bound.level >= level]
+        if not harsher:
+            return None
+        known = [bound for bound in cell if bound.level <= min(harsher)]
+        worst = max(known, key=lambda bound: bound.score)
+        longest_ns = max(bound.bound_ns for bound in known)
+        return replace(worst, level=level, bound_ns=longest_ns).times(self.margin)
 
     def differences(self, fingerprint: Mapping[str, str]) -> list[str]:
         """What is not as it was when this was measured, as ``"governor: powersave -> performance"``."""

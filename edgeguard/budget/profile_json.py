@@ -1,7 +1,8 @@
 """The file form of a calibration profile: ``edgeguard.calibration/1``, JSON, validated on reading.
 
-Durations are nanoseconds. The rows of the sweep have ``llama-bench``'s names (``n_prompt`` new tokens at ``n_depth``
-cached ones, ``samples_ns``), so that rows can be joined. A file that cannot be used is a ``ProfileError`` that names
+Durations are nanoseconds. The rows of the sweep have ``llama-bench``'s names (``n_prompt`` new tokens, or ``n_gen``
+for the pass that makes one more, at ``n_depth`` cached ones, ``samples_ns``, ``avg_ts`` tokens per second), so that
+rows can be joined. Requests are columns, one line each. A file that cannot be used is a ``ProfileError`` that names
 file, key, value and remedy. Writes no file: ``edgeguard.bench.profile_store`` does.
 """
 
@@ -14,14 +15,22 @@ from pathlib import Path
 from typing import Any
 
 from edgeguard.budget.cost import PassCost, PassTimes
-from edgeguard.budget.profile import KINDS, Bound, Profile, RequestTimes, Schedule
+from edgeguard.budget.profile import KINDS, THERMAL, Bound, Profile, Schedule, Soak
+from edgeguard.budget.profile_columns import (
+    LEVELS,
+    MOST,
+    is_number,
+    level_of,
+    read_integers,
+    read_requests,
+    request_columns,
+)
 from edgeguard.config.reader import Problems, Table
 from edgeguard.errors import ProfileError
 
 FORMAT = "edgeguard.calibration/1"
 
 _REMEDY = "measure again with: edgeguard calibrate CONFIG"
-_MOST = 2**63 - 1
 
 
 def load_profile(path: Path) -> Profile:
@@ -48,13 +57,19 @@ def parse_profile(text: str, *, file: Path) -> Profile:
     profile = Profile(
         kind=root.text("kind", among=KINDS),
         created=root.text("created"),
+        thermal=root.text("thermal", among=THERMAL),
+        margin=root.number("margin", low=1, high=10),
         fingerprint=_read_fingerprint(root.table("fingerprint")),
         schedule=_read_schedule(root.table("schedule")),
-        bound=_read_bound(root.table("bound")),
+        soak=_read_soak(root.table("soak")) if "soak" in root else None,
+        bounds=tuple(_read_bound(table) for table in root.tables("bounds")),
         cost=_read_cost(root.table("cost")),
         sweep=tuple(_read_pass_times(table) for table in root.tables("sweep")),
-        requests=_read_requests(root.table("requests")),
+        requests=read_requests(root.table("requests")),
     )
+    cells = [(bound.level, bound.rung, bound.drafted) for bound in profile.bounds]
+    if not cells or len(set(cells)) < len(cells):
+        root.refuse("bounds", "there must be at least one, and one only for each level, rung and way of decoding")
     root.close()
     if problems.found:
         raise ProfileError("\n".join((*problems.found, f"{file}: {_REMEDY}")))
@@ -63,22 +78,34 @@ def parse_profile(text: str, *, file: Path) -> Profile:
 
 def profile_text(profile: Profile) -> str:
     """The file's content: one line a value, so that people can read it and ``diff`` can compare it."""
-    requests = profile.requests
     return _lines(
         {
             "format": FORMAT,
             "kind": profile.kind,
             "created": profile.created,
+            "thermal": profile.thermal,
+            "margin": profile.margin,
             "fingerprint": dict(profile.fingerprint),
             "schedule": _columns(profile.schedule),
-            "bound": _columns(profile.bound),
+            **({} if profile.soak is None else {"soak": _columns(profile.soak)}),
+            "bounds": [{**_columns(bound), "level": bound.level.label} for bound in profile.bounds],
             "cost": _columns(profile.cost),
-            "sweep": [
-                {"n_prompt": row.k, "n_depth": row.p, "samples_ns": list(row.elapsed_ns)} for row in profile.sweep
-            ],
-            "requests": {name: [getattr(one, name) for one in requests] for name in RequestTimes.__dataclass_fields__},
+            "sweep": [_sweep_row(row) for row in profile.sweep],
+            "requests": request_columns(profile.requests),
         }
     )
+
+
+def _sweep_row(row: PassTimes) -> dict[str, Any]:
+    """One size at one depth; the rates are for whoever joins rows, and are not read back."""
+    seconds = row.median_ns / 1e9 if row.elapsed_ns else 0.0
+    return {
+        "n_prompt": row.k,
+        "n_gen": 0,
+        "n_depth": row.p,
+        "avg_ts": round(row.k / seconds, 3) if seconds else 0.0,
+        "samples_ns": list(row.elapsed_ns),
+    }
 
 
 def _read_fingerprint(table: Table) -> dict[str, str]:
@@ -89,20 +116,38 @@ def _read_fingerprint(table: Table) -> dict[str, str]:
 
 def _read_schedule(table: Table) -> Schedule:
     schedule = Schedule(
-        period_ns=table.integer("period_ns", low=1, high=_MOST),
-        skipped=table.integer("skipped", low=0, high=_MOST),
-        dropped=table.integer("dropped", low=0, high=_MOST),
+        period_ns=table.integer("period_ns", low=1, high=MOST),
+        skipped=table.integer("skipped", low=0, high=MOST),
+        dropped=table.integer("dropped", low=0, high=MOST),
         busy=table.number("busy", low=0),
+        workers=table.integer("workers", low=1, high=MOST),
+        beside=table.text("beside"),
     )
     table.close()
     return schedule
 
 
+def _read_soak(table: Table) -> Soak:
+    soak = Soak(
+        elapsed_ns=table.integer("elapsed_ns", low=0, high=MOST),
+        heater=table.text("heater"),
+        latency_flat=table.flag("latency_flat"),
+        temperature_flat=table.flag("temperature_flat") if "temperature_flat" in table else None,
+        start_c=table.optional_number("start_c"),
+        end_c=table.optional_number("end_c"),
+    )
+    table.close()
+    return soak
+
+
 def _read_bound(table: Table) -> Bound:
-    n = table.integer("n", low=0, high=_MOST)
+    n = table.integer("n", low=0, high=MOST)
     effective_n = table.integer("effective_n", low=0, high=n)
     bound = Bound(
-        bound_ns=table.integer("bound_ns", low=1, high=_MOST),
+        level=level_of(table.text("level", among=LEVELS)),
+        rung=table.text("rung"),
+        drafted=table.flag("drafted"),
+        bound_ns=table.integer("bound_ns", low=1, high=MOST),
         score=table.number("score", low=1e-6),
         rank=table.integer("rank", low=0, high=effective_n),
         percentile=table.number("percentile", low=0, high=1),
@@ -110,15 +155,17 @@ def _read_bound(table: Table) -> Bound:
         n=n,
         effective_n=effective_n,
         lag=table.integer("lag", low=1, high=max(1, n)),
+        ljung_box_p=table.optional_number("ljung_box_p"),
+        gpd_shape=table.optional_number("gpd_shape"),
     )
     table.close()
     return bound
 
 
 def _read_cost(table: Table) -> PassCost:
-    sizes = _read_integers(table, "sizes", low=1)
+    sizes = read_integers(table, "sizes", low=1)
     prices = table.raw("prices_ns", kind=list, name="a list of numbers")
-    prices_ns = tuple(float(price) for price in prices if _is_number(price))
+    prices_ns = tuple(float(price) for price in prices if is_number(price))
     if len(prices_ns) != len(prices) or any(price <= 0 for price in prices_ns) or list(prices_ns) != sorted(prices_ns):
         table.refuse("prices_ns", f"{_short(prices)} must be positive numbers that never fall")
     if not sizes or list(sizes) != sorted(set(sizes)):
@@ -128,9 +175,9 @@ def _read_cost(table: Table) -> PassCost:
     cost = PassCost(
         sizes=sizes,
         prices_ns=prices_ns,
-        p_reference=table.integer("p_reference", low=0, high=_MOST),
+        p_reference=table.integer("p_reference", low=0, high=MOST),
         per_cached_ns=table.number("per_cached_ns", low=0),
-        constant_ns=table.integer("constant_ns", low=0, high=_MOST),
+        constant_ns=table.integer("constant_ns", low=0, high=MOST),
     )
     table.close()
     return cost
@@ -138,38 +185,14 @@ def _read_cost(table: Table) -> PassCost:
 
 def _read_pass_times(table: Table) -> PassTimes:
     times = PassTimes(
-        k=table.integer("n_prompt", low=1, high=_MOST),
-        p=table.integer("n_depth", low=0, high=_MOST),
-        elapsed_ns=_read_integers(table, "samples_ns", low=1),
+        k=table.integer("n_prompt", low=1, high=MOST),
+        p=table.integer("n_depth", low=0, high=MOST),
+        elapsed_ns=read_integers(table, "samples_ns", low=1),
     )
+    table.integer("n_gen", low=0, high=0)
+    table.number("avg_ts", low=0)
     table.close()
     return times
-
-
-def _read_requests(table: Table) -> tuple[RequestTimes, ...]:
-    columns = {name: _read_integers(table, name, low=1) for name in RequestTimes.__dataclass_fields__}
-    table.close()
-    lengths = {name: len(column) for name, column in columns.items()}
-    if len(set(lengths.values())) > 1:
-        table.refuse("latency_ns", f"the columns must be equally long, not {lengths}")
-        return ()
-    return tuple(RequestTimes(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True))
-
-
-def _read_integers(table: Table, key: str, *, low: int) -> tuple[int, ...]:
-    values = table.raw(key, kind=list, name="a list of whole numbers")
-    wrong = [value for value in values if not _is_whole(value, low=low)]
-    if wrong:
-        table.refuse(key, f"{wrong[0]!r} is not a whole number of at least {low}")
-    return () if wrong else tuple(values)
-
-
-def _is_whole(value: object, *, low: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= low
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float, Decimal)) and not isinstance(value, bool) and -_MOST < value < _MOST
 
 
 def _short(values: Sequence[object]) -> str:
@@ -178,8 +201,9 @@ def _short(values: Sequence[object]) -> str:
 
 
 def _columns(data: Any) -> dict[str, Any]:
-    """A flat dataclass as its names and values."""
-    return {name: getattr(data, name) for name in data.__dataclass_fields__}
+    """A flat dataclass as its names and values; what is not known has no line."""
+    values = {name: getattr(data, name) for name in data.__dataclass_fields__}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _lines(document: Mapping[str, Any]) -> str:

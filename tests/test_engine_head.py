@@ -63,11 +63,15 @@ def bits_of(array: NDArray[Any]) -> NDArray[np.uint8]:
 def test_kept_rows_have_their_bits_for_every_kind_of_weight(
     tmp_path: Path, embedding: str, head: str | None, logits: str, accuracy_level: int
 ) -> None:
-    folder = tiny_model(
-        tmp_path, embedding_type=embedding, head_type=head, logits=logits, accuracy_level=accuracy_level
-    )
+    """And they are those of every position, also where the model computes but those of the last."""
     config = write_config(tmp_path)
-    cut, full = load(config, folder), load(config, folder, full_head=True)
+    whole, folder = (
+        tiny_model(tmp_path, embedding_type=embedding, head_type=head, logits=one, accuracy_level=accuracy_level)
+        for one in ("all", logits)
+    )
+    cut, full = load(config, folder), load(config, whole, full_head=True)
+    assert cut.engine.every_position
+    assert not full.engine.every_position, "it has them, but nobody asks for as many as that"
     tokens = cut.engine.head.tokens
     assert tokens is not None
     assert set(tokens) == cut.automaton.alphabet
@@ -79,7 +83,9 @@ def test_kept_rows_have_their_bits_for_every_kind_of_weight(
             model.engine.cache.rewind(0)
         ours, theirs = cut.engine.run(prompt), full.engine.run(prompt)
         assert len(ours) == cut.engine.head.rows == TILE < len(theirs) == VOCABULARY
-        assert np.array_equal(bits_of(ours[: len(tokens)]), bits_of(theirs[list(tokens)]))
+        for back in (0, 1, len(prompt) - 1):
+            ours, theirs = (model.engine.earlier(back) for model in (cut, full))
+            assert np.array_equal(bits_of(ours[: len(tokens)]), bits_of(theirs[list(tokens)]))
         assert cut.decoder.decode(prompt) == full.decoder.decode(prompt)
 
 
@@ -426,8 +432,8 @@ def test_a_model_that_is_copied_elsewhere_is_cut_alike(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def heads(tmp_path_factory: pytest.TempPathFactory) -> tuple[LanguageModel, LanguageModel]:
     config = write_config(tmp_path_factory.mktemp("config"))
-    folder = real_model()
-    return load(config, folder), load(config, folder, full_head=True)
+    whole, folder = (real_model(logits=logits) for logits in ("all", "last"))
+    return load(config, folder), load(config, whole, full_head=True)
 
 
 @pytest.mark.model

@@ -36,7 +36,10 @@ class CancelledPassError(EdgeguardError):
 
 
 class Engine:
-    """``passes`` are those since ``begin``; ``cache`` says what is cached, ``head`` whose logits a pass returns."""
+    """``passes`` are those since ``begin``; ``cache`` says what is cached, ``head`` whose logits a pass returns.
+
+    ``every_position``: ``earlier`` knows them for each of its tokens, with the same bits as if it were the last one.
+    """
 
     def __init__(
         self,
@@ -52,6 +55,7 @@ class Engine:
         self.cache = KvCache(runtime=runtime, session=session, folder=folder, provider=provider, capacity=capacity)
         self.head = head
         self.passes: list[Pass] = []
+        self.every_position = head.every_position and provider.same_bits
         self._runtime, self._session, self._clock = runtime, session, clock
         self._names = folder.names
         self._smallest_pass = provider.smallest_pass
@@ -63,8 +67,9 @@ class Engine:
         self._ids = np.zeros((1, capacity), np.int64)
         self._mask = np.ones((1, capacity), np.int64)
         (logits,) = (node for node in session.get_outputs() if node.name == folder.names.logits)
-        self._every_position = logits.shape[1] != 1
-        rows = capacity if self._every_position else 1
+        self._positions = logits.shape[1] != 1
+        rows = capacity if self._positions else 1
+        self._last = 0
         self._logits: NDArray[Any] = np.zeros((1, rows, head.rows), ELEMENT_TYPES[logits.type])
 
     def begin(self) -> None:
@@ -104,8 +109,13 @@ class Engine:
             raise
         self.passes.append(Pass(k=k, p=p, elapsed_ns=self._clock.now_ns() - began_ns))
         self.cache.tokens += tokens
-        last: NDArray[Any] = self._logits[0, k - 1 if self._every_position else 0]
-        return last
+        self._last = k - 1 if self._positions else 0
+        return self.earlier(0)
+
+    def earlier(self, back: int) -> NDArray[Any]:
+        """The logits (head.rows,) behind the token of the latest pass that has ``back`` tokens of it behind it."""
+        logits: NDArray[Any] = self._logits[0, self._last - back]
+        return logits
 
     def _bind(self, tokens: Sequence[int], p: int) -> None:
         """The shapes change with every pass, the memory does not."""
@@ -113,7 +123,7 @@ class Engine:
         self._ids[0, :k] = tokens
         _bind_array(self._binding.bind_input, names.input_ids, self._ids, (1, k))
         _bind_array(self._binding.bind_input, names.attention_mask, self._mask, (1, p + k))
-        shape = (1, k if self._every_position else 1, self._logits.shape[-1])
+        shape = (1, k if self._positions else 1, self._logits.shape[-1])
         _bind_array(self._binding.bind_output, names.logits, self._logits, shape)
 
 

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from edgeguard.engine.folder import ModelFolder
 from edgeguard.engine.onnx_parts import Node, Tensor, resized
+from edgeguard.engine.positions import at_every_position
 from edgeguard.engine.protobuf import Message
 from edgeguard.errors import EdgeguardError
 
@@ -43,11 +44,13 @@ class Head:
     """``rows`` logits come out of a pass: those of ``tokens``, in this order, or of all (None).
 
     ``model`` is the rewritten graph, for a session to open instead of the file. ``summary`` is part of the identity.
+    ``every_position``: they come out for each new token of a pass; else perhaps for the last one only.
     """
 
     rows: int
     tokens: tuple[int, ...] | None
     model: bytes | None
+    every_position: bool
     summary: str
 
 
@@ -57,7 +60,7 @@ class _UncutError(EdgeguardError):
 
 def whole_head(folder: ModelFolder, *, why: str) -> Head:
     """The head as it is."""
-    return Head(rows=folder.vocabulary, tokens=None, model=None, summary=f"full: {why}")
+    return Head(rows=folder.vocabulary, tokens=None, model=None, every_position=False, summary=f"full: {why}")
 
 
 def cut_head(folder: ModelFolder, *, alphabet: Iterable[int]) -> Head:
@@ -73,12 +76,19 @@ def cut_head(folder: ModelFolder, *, alphabet: Iterable[int]) -> Head:
         if size > LARGEST_GRAPH_BYTES:
             raise _UncutError(f"the graph's file has {size / 1e6:.0f} MB, so that its weights are inside")
         kept = np.array([*tokens, *[tokens[-1]] * (rows - len(tokens))])
-        model = _Cut(folder=folder, kept=kept).model()
+        cut = _Cut(folder=folder, kept=kept).model()
+        model = at_every_position(cut, logits=folder.names.logits, folder=folder.path)
     except _UncutError as reason:
         return whole_head(folder, why=str(reason))
     except (ValueError, IndexError, KeyError, OSError) as error:
         return whole_head(folder, why=f"its graph or weights cannot be read here ({error})")
-    return Head(rows=rows, tokens=tokens, model=model, summary=f"cut to {len(tokens)} of {folder.vocabulary} rows")
+    return Head(
+        rows=rows,
+        tokens=tokens,
+        model=model or cut,
+        every_position=model is not None,
+        summary=f"cut to {len(tokens)} of {folder.vocabulary} rows",
+    )
 
 
 class _Cut:
@@ -109,7 +119,7 @@ class _Cut:
         tensors = [*self._tensors.values(), *self._taken.values()]
         graph.put(_INITIALIZER, *(tensor.message.encode() for tensor in tensors))
         outputs = [
-            resized(content, last=len(self._kept)) if Message.parse(content).text(1) == self._logits else content
+            resized(content, {-1: len(self._kept)}) if Message.parse(content).text(1) == self._logits else content
             for content in graph.every(_OUTPUT)
         ]
         graph.put(_OUTPUT, *outputs)

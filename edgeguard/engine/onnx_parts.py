@@ -137,17 +137,42 @@ class Tensor:
         return Tensor(message=message, name=name, shape=tuple(shape), kind=self.kind)
 
 
-def resized(value_info: bytes, *, last: int) -> bytes:
-    """The description of an input or output with another number along its last axis."""
-    info = Message.parse(value_info)
-    kind = Message.parse(info.every(_TYPE_OF_VALUE)[0])
-    tensor = Message.parse(kind.every(_TENSOR_OF_TYPE)[0])
-    shape = Message.parse(tensor.every(_SHAPE_OF_TENSOR)[0])
-    *others, _ = shape.every(_DIMENSION)
-    size = Message([])
-    size.put(_SIZE, last)
-    shape.put(_DIMENSION, *others, size.encode())
+def passing(node: Node) -> Node:
+    """A node in the place of this one that puts out its first operand as it is."""
+    message = Message(list(node.message.fields))
+    message.put(_OPERATOR, "Identity")
+    message.put(_INPUT, node.inputs[0])
+    message.put(_ATTRIBUTE)
+    return Node.parse(message.encode())
+
+
+def sizes_of(value_info: bytes) -> list[int | None]:
+    """The shape of an input or output, as it is described; None where that is a name or nothing."""
+    *_, shape = _to_shape(value_info)
+    sizes = (Message.parse(dimension) for dimension in shape.every(_DIMENSION))
+    return [size.integer(_SIZE) if any(at == _SIZE for at, _, _ in size.fields) else None for size in sizes]
+
+
+def resized(value_info: bytes, sizes: Mapping[int, int | None]) -> bytes:
+    """The description of an input or output with other numbers along these axes; None leaves one open."""
+    info, kind, tensor, shape = _to_shape(value_info)
+    dimensions = shape.every(_DIMENSION)
+    for axis, size in sizes.items():
+        dimension = Message([])
+        if size is not None:
+            dimension.put(_SIZE, size)
+        dimensions[axis] = dimension.encode()
+    shape.put(_DIMENSION, *dimensions)
     tensor.put(_SHAPE_OF_TENSOR, shape.encode())
     kind.put(_TENSOR_OF_TYPE, tensor.encode())
     info.put(_TYPE_OF_VALUE, kind.encode())
     return info.encode()
+
+
+def _to_shape(value_info: bytes) -> tuple[Message, Message, Message, Message]:
+    """The description, and from one to the next inside it, its type, its tensor's type and its shape."""
+    info = Message.parse(value_info)
+    kind = Message.parse(info.every(_TYPE_OF_VALUE)[0])
+    tensor = Message.parse(kind.every(_TENSOR_OF_TYPE)[0])
+    shape = Message.parse(tensor.every(_SHAPE_OF_TENSOR)[0])
+    return info, kind, tensor, shape

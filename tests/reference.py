@@ -39,6 +39,14 @@ class Reference:
         }
         self._layers, self._heads, self._kv_heads, self._epsilon, self._base = fields.values()
 
+    def add(self, name: str, delta: Array) -> None:
+        """Change one matrix; the rows of ``delta`` are in Hugging Face's order, of which llama.cpp permutes Q and K."""
+        heads = {"attn_q": self._heads, "attn_k": self._kv_heads}.get(name.rpartition(".")[2])
+        if heads is not None:
+            rows, columns = delta.shape
+            delta = delta.reshape(heads, 2, rows // heads // 2, columns).swapaxes(1, 2).reshape(rows, columns)
+        self._weights[name] = self._weights[name] + delta.astype(np.float32)
+
     def log_probabilities(self, tokens: list[int]) -> Array:
         """Natural logarithms, (len(tokens), vocabulary): of the token that follows each position."""
         weights = self._weights

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -18,7 +19,7 @@ from gguf import GGMLQuantizationType
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from edgeguard.model.build import build
-from edgeguard.model.options import GraphOptions, Logits
+from edgeguard.model.options import GraphOptions, Logits, Weights
 from edgeguard.model.recipe import PathSource, Recipe
 
 LAYERS, HIDDEN, FEED_FORWARD, HEADS, KV_HEADS, CONTEXT = 2, 64, 128, 4, 2, 512
@@ -47,8 +48,13 @@ def tiny_model(
     other_types: Mapping[str, str] = MappingProxyType({}),
     accuracy_level: int = 4,
     logits: str = "last",
+    adapter: Path | None = None,
+    **weights: Weights,
 ) -> Path:
-    """Build the tiny model under ``folder`` and return the model's folder; the arguments are ``write_tiny_gguf``'s."""
+    """Build the tiny model under ``folder`` and return the model's folder; the arguments are ``write_tiny_gguf``'s.
+
+    ``weights`` are those of ``GraphOptions`` (weights, head, embedding).
+    """
     path = folder / "tiny.gguf"
     write_tiny_gguf(
         path,
@@ -59,6 +65,7 @@ def tiny_model(
         other_types=other_types,
     )
     recipe = tiny_recipe(path, accuracy_level=accuracy_level, logits=logits)
+    recipe = replace(recipe, adapter=adapter, build=replace(recipe.build, **weights))
     return build(recipe, cache_dir=folder / "cache")
 
 

@@ -1,7 +1,7 @@
 """Builds a recipe's model into a folder of the cache, once.
 
     CACHE/downloads/SHA256.whl                 what was fetched
-    CACHE/models/NAME-KEY/                     the folder; KEY hashes source, licence, options and this package
+    CACHE/models/NAME-KEY/                     the folder; KEY hashes source, licence, options, adapter, this package
     CACHE/models/.NAME-KEY.lock, .NAME-KEY/    the lock, and the scratch folder of a build in progress
 
 What a build made is renamed when all of it has reached the disk, so an interrupted one never looks like a model; the
@@ -22,13 +22,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from edgeguard.errors import MissingExtraError, ModelError
 from edgeguard.model import manifest
+from edgeguard.model.adapter_files import adapter_hash
 from edgeguard.model.fetch import content_hash, fetch
 from edgeguard.model.progress import Progress, silent
 from edgeguard.model.recipe import Recipe
+
+if TYPE_CHECKING:
+    from edgeguard.model.adapter import Adapter
 
 _KEY_DIGITS = 16
 
@@ -47,6 +51,7 @@ def built_folder(recipe: Recipe, *, cache_dir: Path) -> Path:
         "source": content_hash(recipe.source),
         "licence": recipe.licence,
         "build": asdict(recipe.build),
+        "adapter": None if recipe.adapter is None else adapter_hash(recipe.adapter),
         "builder": _own_hash(),
     }
     digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
@@ -91,12 +96,14 @@ def _convert(path: Path, recipe: Recipe, *, folder: Path, progress: Progress) ->
         from edgeguard.model.onnx_file import OnnxFile
     except ImportError as error:
         raise MissingExtraError(package="onnx", extra="models", purpose="building a model") from error
+    from edgeguard.model.adapter import Adapter
     from edgeguard.model.genai_config import genai_config
     from edgeguard.model.gguf_source import GgufSource
     from edgeguard.model.tokenizer_json import tokenizer_config_json, tokenizer_json
 
     progress("read", 0, 1)
     source = GgufSource(path=path)
+    adapter = None if recipe.adapter is None else Adapter(folder=recipe.adapter)
     texts = {
         "tokenizer.json": tokenizer_json(source.tokenizer, path=path),
         "tokenizer_config.json": tokenizer_config_json(source.tokenizer, context=source.hyper.context),
@@ -106,17 +113,24 @@ def _convert(path: Path, recipe: Recipe, *, folder: Path, progress: Progress) ->
         (folder / name).write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     progress("read", 1, 1)
     with OnnxFile(folder=folder) as file:
-        write_graph(source=source, file=file, options=recipe.build, progress=progress)
+        write_graph(source=source, adapter=adapter, file=file, options=recipe.build, progress=progress)
         file.save(name=recipe.name)
-    manifest.write(folder, facts=_facts(recipe, vocabulary=source.hyper.vocabulary))
+    manifest.write(folder, facts=_facts(recipe, vocabulary=source.hyper.vocabulary, adapter=adapter))
 
 
-def _facts(recipe: Recipe, *, vocabulary: int) -> dict[str, Any]:
+def _facts(recipe: Recipe, *, vocabulary: int, adapter: Adapter | None) -> dict[str, Any]:
+    built_in = adapter and {
+        "name": adapter.folder.name,
+        "sha256": adapter_hash(adapter.folder),
+        "rank": adapter.rank,
+        "parameters": adapter.parameters,
+    }
     return {
         "name": recipe.name,
         "licence": recipe.licence,
         "source": {**asdict(recipe.source), "sha256": content_hash(recipe.source)},
         "build": asdict(recipe.build),
+        "adapter": built_in,
         "vocabulary": vocabulary,
     }
 

@@ -75,6 +75,7 @@ class GgufSource:
         self.tokenizer = self._read_tokenizer()
         self._tensors = {tensor.name: tensor for tensor in self._reader.tensors}
         self.tied = "output.weight" not in self._tensors
+        self.shapes = _expected_shapes(self.hyper, tied=self.tied)
         self._check_tensors()
 
     def matrix(self, name: str) -> weights.Matrix:
@@ -134,7 +135,7 @@ class GgufSource:
         )
 
     def _check_tensors(self) -> None:
-        expected = _expected_shapes(self.hyper, tied=self.tied)
+        expected = self.shapes
         for name, tensor in self._tensors.items():
             if name not in expected:
                 raise ModelError(f"{self.path}: tensor {name!r} is not part of a llama model that can be built here")

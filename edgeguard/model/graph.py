@@ -19,17 +19,24 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import TensorProto
 
+from edgeguard.errors import ModelError
+from edgeguard.model.adapter import Adapter
+from edgeguard.model.convert import convert
 from edgeguard.model.gguf_source import GgufSource, Hyperparameters
 from edgeguard.model.linear import LinearWriter
 from edgeguard.model.onnx_file import MICROSOFT, OnnxFile
-from edgeguard.model.options import GraphOptions, Logits
+from edgeguard.model.options import GraphOptions, Logits, Weights
 from edgeguard.model.progress import Progress
 from edgeguard.model.weights import Matrix, concatenate
 
 
-def write_graph(*, source: GgufSource, file: OnnxFile, options: GraphOptions, progress: Progress) -> None:
-    """Add the whole model to ``file``; one step of progress per layer."""
-    _LlamaGraph(source=source, file=file, options=options).write(progress)
+def write_graph(
+    *, source: GgufSource, adapter: Adapter | None, file: OnnxFile, options: GraphOptions, progress: Progress
+) -> None:
+    """Add the whole model to ``file``; one step of progress per layer. ``ModelError`` for what cannot be built."""
+    if adapter is not None:
+        adapter.check_fits(source.shapes)
+    _LlamaGraph(source=source, adapter=adapter, file=file, options=options).write(progress)
 
 
 def rotary_caches(hyper: Hyperparameters) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
@@ -40,11 +47,12 @@ def rotary_caches(hyper: Hyperparameters) -> tuple[NDArray[np.float32], NDArray[
 
 
 class _LlamaGraph:
-    def __init__(self, *, source: GgufSource, file: OnnxFile, options: GraphOptions) -> None:
+    def __init__(self, *, source: GgufSource, adapter: Adapter | None, file: OnnxFile, options: GraphOptions) -> None:
         self._source = source
+        self._adapter = adapter
         self._hyper = source.hyper
         self._file = file
-        self._logits = options.logits
+        self._options = options
         self._linear = LinearWriter(file=file, accuracy_level=options.accuracy_level)
 
     def write(self, progress: Progress) -> None:
@@ -53,7 +61,7 @@ class _LlamaGraph:
         ids = self._declare()
         self._lengths()
         self._rotary()
-        table = self._source.matrix("token_embd")
+        table = self._matrix("token_embd", self._options.of_vocabulary(self._options.embedding))
         residual, delta = self._linear.look_up(ids, "token_embd", table, to="embedding"), ""
         for layer in range(layers):
             block = f"blk.{layer}"
@@ -62,7 +70,7 @@ class _LlamaGraph:
             normed, residual = self._add_and_norm(residual, delta, gain=f"{block}.ffn_norm")
             delta = self._feed_forward(normed, block)
             progress("convert", layer + 1, layers + 1)
-        self._head(residual, delta, table)
+        self._head(residual, delta)
         progress("convert", layers + 1, layers + 1)
 
     def _declare(self) -> str:
@@ -70,7 +78,7 @@ class _LlamaGraph:
         file, hyper = self._file, self._hyper
         ids = file.input("input_ids", TensorProto.INT64, ["batch", "new"])
         file.input("attention_mask", TensorProto.INT64, ["batch", "total"])
-        positions: int | str = 1 if self._logits is Logits.LAST else "new"
+        positions: int | str = 1 if self._options.logits is Logits.LAST else "new"
         file.output("logits", TensorProto.FLOAT, ["batch", positions, hyper.vocabulary])
         cache: list[int | str] = ["batch", hyper.kv_heads, "capacity", hyper.head_size]
         for layer in range(hyper.layers):
@@ -137,20 +145,22 @@ class _LlamaGraph:
         product = file.node("Mul", [silu, up], name=f"{block}.ffn_product")
         return self._project(product, [f"{block}.ffn_down"], to=f"{block}.ffn_down")
 
-    def _head(self, residual: str, delta: str, table: Matrix) -> None:
+    def _head(self, residual: str, delta: str) -> None:
         file = self._file
         hidden, _ = self._add_and_norm(residual, delta, gain="output_norm")
-        if self._logits is Logits.LAST:
+        if self._options.logits is Logits.LAST:
             last = file.constant("last_position", np.array([-1], np.int64))
             hidden = file.node("Gather", [hidden, last], name="last_hidden_state", axis=1)
-        name = "token_embd"
-        if not self._source.tied:
-            name, table = "output", self._source.matrix("output")
-        self._linear.multiply(hidden, name, table, to="logits")
+        options = self._options
+        head, embedding = (options.of_vocabulary(chosen) for chosen in (options.head, options.embedding))
+        name = "token_embd" if self._source.tied else "output"
+        table = self._matrix(name, head)
+        shared = self._source.tied and head is embedding  # else it is stored a second time, under a name of its own
+        self._linear.multiply(hidden, name if shared else "output", table, to="logits")
 
     def _project(self, inputs: str, names: list[str], *, to: str) -> str:
         """The outputs of several matrices side by side: one product if they are of one kind, else one each."""
-        matrices = [self._source.matrix(name) for name in names]
+        matrices = [self._adapted(name, self._matrix(name, self._options.weights)) for name in names]
         together = concatenate(matrices)
         if together is not None:
             return self._linear.multiply(inputs, to, together, to=f"{to}/product")
@@ -159,3 +169,13 @@ class _LlamaGraph:
             for name, matrix in zip(names, matrices, strict=True)
         ]
         return self._file.node("Concat", parts, name=f"{to}/product", axis=-1)
+
+    def _matrix(self, name: str, weights: Weights | None) -> Matrix:
+        try:
+            return convert(self._source.matrix(name), weights)
+        except ValueError as error:
+            raise ModelError(f"{self._source.path}: tensor {name!r}: {error}") from error
+
+    def _adapted(self, name: str, matrix: Matrix) -> Matrix:
+        term = None if self._adapter is None else self._adapter.term(name)
+        return matrix if term is None else matrix.plus(term)

@@ -35,7 +35,7 @@ _WEIGHT_OPERAND = {  # operator: the first operand that holds weights; those aft
 }
 _LOOK_UPS = ("Gather", "GatherBlockQuantized")
 _TRANSPARENT = ("Cast", "DequantizeLinear", "Reshape", "Transpose")  # between a weight and its use
-_CARRY = ".carry"  # see ``weights``: part of a matrix, not parameters of their own
+_BESIDE = {".carry": "block carry", ".adapter": "adapter"}  # see ``linear``: beside a matrix, no parameters of its own
 
 
 @dataclass(slots=True, kw_only=True)
@@ -117,11 +117,12 @@ def _precision(node: onnx.NodeProto, weight: onnx.TensorProto) -> str:
     if "block_size" in attributes:
         return f"int{attributes.get('bits', 4)}, blocks of {attributes['block_size']}"
     kind = str(helper.tensor_dtype_to_np_dtype(weight.data_type))
-    return f"{kind}, block carry" if weight.name.endswith(_CARRY) else kind
+    beside = next((words for ending, words in _BESIDE.items() if weight.name.endswith(ending)), None)
+    return kind if beside is None else f"{kind}, {beside}"
 
 
 def _parameters(node: onnx.NodeProto, weight: onnx.TensorProto) -> int:
-    if weight.name.endswith(_CARRY):
+    if weight.name.endswith(tuple(_BESIDE)):
         return 0
     stored = int(np.prod(weight.dims, dtype=np.int64))
     if weight.data_type == onnx.TensorProto.UINT8:

@@ -1,7 +1,10 @@
 """Multiplying by a weight matrix and looking up its rows, in ONNX nodes, at the precision the matrix has.
 
-A matrix is stored once, under its name: ``NAME`` (packed or dense), ``NAME.scales``, ``NAME.carry``. A head that is
-tied to the embedding shares the embedding's storage. See ``weights`` for what a carry is.
+A matrix is stored once, under its name: ``NAME`` (packed or dense), ``NAME.scales``, ``NAME.carry``, ``NAME.adapter``.
+A head that is tied to the embedding shares the embedding's storage. See ``weights`` for what a carry is.
+
+An adapter costs one small product more per input: its ``down`` makes a few numbers of the input, which stand beside the
+input's block sums, and its ``up`` stands below the carry, so that one product serves both.
 """
 
 from __future__ import annotations
@@ -41,10 +44,11 @@ class LinearWriter:
         if isinstance(matrix, Dense):
             return file.node("MatMul", [inputs, self._columns(name, matrix.values)], name=to)
         rows, columns = matrix.shape
+        alone = matrix.carry is None and matrix.low_rank is None
         product = file.node(
             "MatMulNBits",
             [inputs, self._rows(name, matrix.packed), self._rows(f"{name}.scales", matrix.scales)],
-            name=to if matrix.carry is None else f"{to}/symmetric",
+            name=to if alone else f"{to}/symmetric",
             domain=MICROSOFT,
             K=columns,
             N=rows,
@@ -52,10 +56,24 @@ class LinearWriter:
             block_size=BLOCK,
             accuracy_level=self._accuracy_level,
         )
-        if matrix.carry is None:
+        if alone:
             return product
-        operands = [self._sums_of(inputs, columns), self._columns(f"{name}.carry", matrix.carry)]
-        return file.node("Add", [product, file.node("MatMul", operands, name=f"{to}/carry")], name=to)
+        return file.node("Add", [product, self._beside(inputs, name, matrix, to=to)], name=to)
+
+    def _beside(self, inputs: str, name: str, matrix: Quantised, *, to: str) -> str:
+        """What comes on top of the symmetric product: carry and adapter, float32 (batch, k, N)."""
+        file = self._file
+        factors, terms = [], []
+        if matrix.carry is not None:
+            factors.append(self._sums_of(inputs, matrix.shape[1]))
+            terms.append(matrix.carry)
+        if matrix.low_rank is not None:
+            down = self._columns(f"{name}.adapter", matrix.low_rank.down)
+            factors.append(file.node("MatMul", [inputs, down], name=f"{to}/adapter"))
+            terms.append(matrix.low_rank.up)
+        factor = factors[0] if len(factors) == 1 else file.node("Concat", factors, name=f"{to}/factors", axis=-1)
+        term = terms[0] if len(terms) == 1 else np.concatenate(terms, axis=1)
+        return file.node("MatMul", [factor, self._columns(f"{name}.carry", term)], name=f"{to}/carry")
 
     def _look_up_blocks(self, ids: str, name: str, matrix: Quantised, *, to: str) -> str:
         """Float32 (batch, k, K / 32, 32)."""

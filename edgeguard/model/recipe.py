@@ -8,7 +8,7 @@ A recipe is a TOML file. Those that come with edgeguard lie in ``models/`` of a 
                        hub + revision + file     a file of a hub repository
                        path                      a local file, relative to the recipe
               sha256 of the wheel or the file (may be left out for ``path`` only)
-    [build]   accuracy_level (0 or 4), logits ("last" or "all")
+    [build]   accuracy_level (0 or 4), logits ("last" or "all"), weights, head, embedding (``options.Weights``)
 
 Everything that is wrong is reported at once, as ``ConfigError``, with the nearest known key for an unknown one.
 """
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from edgeguard.errors import ConfigError
-from edgeguard.model.options import GraphOptions, Logits
+from edgeguard.model.options import GraphOptions, Logits, Weights
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -71,19 +71,24 @@ Source = WheelSource | HubSource | PathSource
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """One model: what it is made of and how."""
+    """One model: what it is made of and how. ``adapter``: the folder of a low-rank adapter that is built in."""
 
     name: str
     summary: str
     licence: str
     source: Source
     build: GraphOptions
+    adapter: Path | None = None
+
+
+def shipped_folder() -> Path:
+    """Where recipes and adapters are that come with edgeguard."""
+    return _IN_A_WHEEL if _IN_A_WHEEL.is_dir() else _IN_A_CHECKOUT
 
 
 def known() -> dict[str, Path]:
     """The recipes that come with edgeguard: name to file."""
-    folder = _IN_A_WHEEL if _IN_A_WHEEL.is_dir() else _IN_A_CHECKOUT
-    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
+    return {path.stem: path for path in sorted(shipped_folder().glob("*.toml"))}
 
 
 def find(name: str) -> Recipe:
@@ -147,11 +152,14 @@ class _Reader:
         return WheelSource(**values, sha256=sha256) if kind == "wheel" else HubSource(**values, sha256=sha256)
 
     def _build(self, table: dict[str, Any]) -> GraphOptions:
-        self._known_keys(table, ("accuracy_level", "logits"), where="build.")
+        parts = ("weights", "head", "embedding")
+        self._known_keys(table, ("accuracy_level", "logits", *parts), where="build.")
         defaults = GraphOptions()
         level = self._choice(table, "accuracy_level", _ACCURACY_LEVELS, defaults.accuracy_level)
         logits = self._choice(table, "logits", tuple(kind.value for kind in Logits), defaults.logits.value)
-        return GraphOptions(accuracy_level=level, logits=Logits(logits))
+        kinds = tuple(kind.value for kind in Weights)
+        chosen = {part: Weights(self._choice(table, part, kinds, kinds[0])) for part in parts if part in table}
+        return GraphOptions(accuracy_level=level, logits=Logits(logits), **chosen)
 
     def _table(self, content: dict[str, Any], key: str) -> dict[str, Any]:
         value = content.get(key, {})

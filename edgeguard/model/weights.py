@@ -8,6 +8,9 @@ Every matrix has shape (N, K): N outputs, K inputs, as GGUF stores it. A block i
   call that second matrix, of shape (N, K / 32), the *carry*. Nothing is rounded, so the fidelity is the file's.
 - F16, F32: dense, kept as they are.
 
+A low-rank adapter (LoRA) is a third term, ``up @ down``, beside a quantised matrix, whose own weights stay what they
+are; into a dense one it is added.
+
 Block layouts: ggml's ``block_q4_0``, ``block_q4_1`` and ``block_q8_0`` (ggml-common.h); a block's low nibbles are its
 elements 0 to 15 and the high nibbles 16 to 31, whereas ``MatMulNBits`` packs neighbours, the even one low.
 
@@ -17,7 +20,7 @@ A type is added by one row of the table below. Knows nothing of files and names.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,8 +31,16 @@ _HALF = 2  # bytes of a float16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LowRank:
+    """``up @ down``, float32 (N, r) and (r, K); the adapter's scale is in ``up``."""
+
+    down: NDArray[np.float32]
+    up: NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Quantised:
-    """``w[n, 32 * b + i] = scales[n, b] * (q - 2 ** (bits - 1)) + carry[n, b]``.
+    """``w[n, 32 * b + i] = scales[n, b] * (q - 2 ** (bits - 1)) + carry[n, b]``, plus ``low_rank``.
 
     ``packed``: uint8 (N, K / 32, 4 * bits), as ``MatMulNBits`` packs it; ``scales`` and ``carry``: float32 (N, K / 32).
     """
@@ -38,12 +49,17 @@ class Quantised:
     packed: NDArray[np.uint8]
     scales: NDArray[np.float32]
     carry: NDArray[np.float32] | None
+    low_rank: LowRank | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
         """(N, K)."""
         rows, blocks = self.scales.shape
         return rows, blocks * BLOCK
+
+    def plus(self, low_rank: LowRank) -> Quantised:
+        """The same matrix with the term beside it."""
+        return replace(self, low_rank=low_rank)
 
     def take_rows(self, order: NDArray[np.int64]) -> Quantised:
         """The same matrix with its rows in another order."""
@@ -52,6 +68,7 @@ class Quantised:
             packed=self.packed[order],
             scales=self.scales[order],
             carry=None if self.carry is None else self.carry[order],
+            low_rank=None if self.low_rank is None else replace(self.low_rank, up=self.low_rank.up[order]),
         )
 
 
@@ -66,6 +83,11 @@ class Dense:
         """(N, K)."""
         rows, columns = self.values.shape
         return rows, columns
+
+    def plus(self, low_rank: LowRank) -> Dense:
+        """The sum, computed in float32 and rounded to the type of ``values``."""
+        summed = self.values.astype(np.float32) + low_rank.up @ low_rank.down
+        return Dense(values=_finite(summed.astype(self.values.dtype)))
 
     def take_rows(self, order: NDArray[np.int64]) -> Dense:
         """The same matrix with its rows in another order."""
@@ -98,6 +120,7 @@ def concatenate(matrices: list[Matrix]) -> Matrix | None:
         packed=np.concatenate([matrix.packed for matrix in quantised]),
         scales=np.concatenate([matrix.scales for matrix in quantised]),
         carry=np.concatenate(carries) if carries else None,
+        low_rank=_block_diagonal(quantised),
     )
 
 
@@ -110,6 +133,20 @@ def rotary_order(*, heads: int, head_size: int) -> NDArray[np.int64]:
     rows = np.arange(heads * head_size, dtype=np.int64)
     order: NDArray[np.int64] = rows.reshape(heads, head_size // 2, 2).swapaxes(1, 2).ravel()
     return order
+
+
+def _block_diagonal(matrices: list[Quantised]) -> LowRank | None:
+    """The terms of ``matrices`` side by side: ``down`` is one product of the input, each ``up`` reads its own part."""
+    ranks = [0 if matrix.low_rank is None else len(matrix.low_rank.down) for matrix in matrices]
+    if not any(ranks):
+        return None
+    up = np.zeros((sum(matrix.shape[0] for matrix in matrices), sum(ranks)), np.float32)
+    row = column = 0
+    for matrix, rank in zip(matrices, ranks, strict=True):
+        if matrix.low_rank is not None:
+            up[row : row + matrix.shape[0], column : column + rank] = matrix.low_rank.up
+        row, column = row + matrix.shape[0], column + rank
+    return LowRank(down=np.concatenate([one.low_rank.down for one in matrices if one.low_rank is not None]), up=up)
 
 
 def _dense(data: NDArray[Any]) -> Dense:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from edgeguard.cli.model import add_parser
-from tests.tiny import write_tiny_gguf
+from edgeguard.errors import ConfigError, ModelError
+from edgeguard.model.build import build
+from edgeguard.model.options import GraphOptions, Weights
+from tests.adapters import write_adapter
+from tests.tiny import tiny_recipe, write_tiny_gguf
 
 
 @pytest.fixture
@@ -47,3 +52,39 @@ def run(*words: str) -> int:
     add_parser(parser.add_subparsers())
     arguments = parser.parse_args(["model", *words])
     return int(arguments.func(arguments))
+
+
+def test_build_takes_weights_and_an_adapter_and_says_what_there_is(
+    recipe: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cache = ("--cache", str(recipe.parent / "cache"))
+    adapter = write_adapter(recipe.parent / "drive")
+    assert run("build", str(recipe), "--weights", "q8", "--head", "f32", "--adapter", str(adapter), *cache) == 0
+    by_options = capsys.readouterr().out.strip()
+    assert run("build", f"{recipe}:q8,head=f32+{adapter}", *cache) == 0
+    assert capsys.readouterr().out.strip() == by_options
+    assert run("inspect", by_options) == 0
+    said = capsys.readouterr().out
+    for words in ("int8, blocks of 32", "float32, adapter", "drive, rank 4"):
+        assert words in said
+
+
+NO_VARIANTS = [
+    ("tiny:q5", "'q5' is no kind of weights; there are f32, f16, q8, q4, q4-exact"),
+    ("tiny:q8,tail=q8", "'tail=q8' is neither head=WEIGHTS nor embedding=WEIGHTS"),
+    ("smollm2-135m+nothing", "no adapter 'nothing'; there are"),
+    ("smollm3", "no recipe 'smollm3' .did you mean 'smollm2-135m'"),
+]
+
+
+@pytest.mark.parametrize(("name", "said"), NO_VARIANTS)
+def test_a_variant_that_there_is_not_is_named_with_those_that_there_are(name: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        run("build", name)
+
+
+def test_weights_that_the_file_does_not_have_are_refused_by_tensor(tmp_path: Path) -> None:
+    write_tiny_gguf(tmp_path / "tiny.gguf", weight_type="Q8_0")
+    recipe = replace(tiny_recipe(tmp_path / "tiny.gguf"), build=GraphOptions(weights=Weights.Q4_EXACT))
+    with pytest.raises(ModelError, match=r"tensor 'blk\.0\.attn_q': q4-exact carries 4-bit blocks over"):
+        build(recipe, cache_dir=tmp_path / "cache")

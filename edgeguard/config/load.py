@@ -127,10 +127,14 @@ def _read_timing(table: Table) -> Timing:
 
 def _read_model(table: Table, *, folder: Path) -> Model:
     named = table.text("folder", default="smollm2-135m")
+    adapter = table.text("adapter", default=None)
+    if adapter is not None and "/" in named:
+        table.refuse("adapter", f"{adapter!r} is built into a recipe's model, and folder {named!r} is a finished one")
     options = table.table("provider_options")
     session = table.table("session_options")
     model = Model(
         folder=str(folder / named) if "/" in named else named,
+        adapter=str(folder / adapter) if adapter is not None and "/" in adapter else adapter,
         provider=table.text("provider", default="cpu"),
         threads=table.integer("threads", default=0, low=0, high=1_024),
         provider_options={name: options.text(name) for name in options.names()},

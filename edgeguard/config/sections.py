@@ -29,6 +29,7 @@ class Model:
     """``[model]``: a recipe's name or a folder; ``threads`` 0 means every core the process may use."""
 
     folder: str
+    adapter: str | None  # a name or a path, built into the recipe's model
     provider: str
     threads: int
     provider_options: Mapping[str, str]

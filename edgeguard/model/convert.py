@@ -25,7 +25,7 @@ def convert(matrix: Matrix, wanted: Weights | None) -> Matrix:
     if wanted.is_float:
         return Dense(values=values_of(matrix).astype(np.float32 if wanted is Weights.F32 else np.float16))
     bits = 8 if wanted is Weights.Q8 else 4
-    if isinstance(matrix, Quantised) and (matrix.bits, matrix.carry) == (bits, None):
+    if isinstance(matrix, Quantised) and matrix.bits == bits and matrix.carry is None:
         return matrix
     return _rounded(values_of(matrix), bits=bits)
 

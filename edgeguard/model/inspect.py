@@ -40,7 +40,7 @@ class TensorKind:
 class ModelSummary:
     """``bytes_per_pass``: the weights that every pass reads; ``kv_bytes_per_token``: the cache of all layers.
 
-    ``verified``: the folder has a manifest and every file is the one that was built.
+    ``verified``: the folder has a manifest and every file is the one that was built. ``adapter``: built into it.
     """
 
     folder: Path
@@ -57,6 +57,7 @@ class ModelSummary:
     accuracy_level: int | None
     logits: str
     verified: bool
+    adapter: str | None
     tensors: tuple[TensorKind, ...]
 
 
@@ -91,6 +92,7 @@ def inspect(folder: Path) -> ModelSummary:
         accuracy_level=accuracy_level(graph),
         logits="last" if outputs["logits"][1] == 1 else "all",
         verified=bool(made),
+        adapter=_adapter(made.get("adapter")),
         tensors=_kinds(uses),
     )
 
@@ -109,6 +111,12 @@ def _kinds(uses: Iterable[WeightUse]) -> tuple[TensorKind, ...]:
         )
         for (purpose, precision), group in groups.items()
     )
+
+
+def _adapter(facts: dict[str, Any] | None) -> str | None:
+    if facts is None:
+        return None
+    return f"{facts['name']}, rank {facts['rank']}, {facts['parameters']:,} parameters, SHA-256 {facts['sha256'][:16]}"
 
 
 def _graph_path(folder: Path, config: dict[str, Any]) -> Path:

@@ -12,7 +12,7 @@ from edgeguard.config import Config
 from edgeguard.errors import ModelError
 from edgeguard.model.build import built_folder, default_cache_dir
 from edgeguard.model.manifest import is_complete
-from edgeguard.model.recipe import find
+from edgeguard.model.variant import find_variant
 
 WORKER_MODULE = "edgeguard.engine.worker"
 
@@ -32,9 +32,11 @@ def find_model_folder(config: Config) -> Path:
     named = config.model.folder
     if "/" in named:
         return Path(named).absolute()
-    folder = built_folder(find(named), cache_dir=default_cache_dir())
+    folder = built_folder(find_variant(named, adapter=config.model.adapter), cache_dir=default_cache_dir())
     if not is_complete(folder):
+        adapter = "" if config.model.adapter is None else f" --adapter {config.model.adapter}"
         raise ModelError(
-            f"{config.file}: model.folder: {named!r} has not been built on this machine: edgeguard model build {named}"
+            f"{config.file}: model.folder: {named!r}{adapter} has not been built on this machine: "
+            f"edgeguard model build {named}{adapter}"
         )
     return folder

@@ -7,7 +7,20 @@ import sys
 from collections.abc import Sequence
 
 from edgeguard import __version__
-from edgeguard.cli import calibrate, causes, check, demo, init, model, operator, replay, run, simulate, status
+from edgeguard.cli import (
+    calibrate,
+    causes,
+    check,
+    demo,
+    init,
+    model,
+    operator,
+    providers,
+    replay,
+    run,
+    simulate,
+    status,
+)
 from edgeguard.errors import ConfigError, EdgeguardError
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
@@ -34,7 +47,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"edgeguard {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in (demo, init, check, calibrate, run, status, operator, model, simulate, replay, causes):
+    for command in (demo, init, check, calibrate, run, status, operator, model, providers, simulate, replay, causes):
         command.add_parser(commands)
     return parser
 

@@ -19,9 +19,9 @@ from edgeguard.errors import MissingExtraError, ProviderError
 def plugin_library(provider: Provider) -> Path:
     """The file of the provider's library: the one given by hand, or the one that its package names."""
     if provider.library is not None:
-        if not provider.library.is_file():
+        if not Path(provider.library).is_file():
             raise ProviderError(f"{provider.name}: its library {provider.library} does not exist")
-        return provider.library
+        return Path(provider.library)
     assert provider.plugin is not None
     try:
         module = importlib.import_module(provider.plugin)
@@ -48,7 +48,7 @@ def plugin_devices(runtime: ModuleType, provider: Provider, *, errors: tuple[typ
         try:
             runtime.register_execution_provider_library(provider.ort_name, str(library))
         except errors as error:
-            raise ProviderError(f"{provider.name}: {library} cannot be loaded: {_reason(error)}") from error
+            raise ProviderError(f"{provider.name}: {library.name} cannot be loaded: {_reason(error)}") from error
         devices = _devices(runtime, provider)
     if not devices:
         raise ProviderError(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 HEAVY_OPERATORS = frozenset({
     "Attention", "Conv", "Gemm", "GroupQueryAttention", "LayerNormalization", "MatMul", "MatMulInteger", "MatMulNBits",
@@ -65,7 +64,7 @@ class Provider:
     extra: str
     python: tuple[int, int] = (3, 10)
     plugin: str | None = None
-    library: Path | None = None
+    library: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
     option_names: tuple[str, ...] = ()
     threads_option: str | None = None

@@ -122,7 +122,6 @@ PROVIDERS: tuple[Provider, ...] = (
         cancels_inside=False,  # the whole graph is one node
         compiled=Compiled(what="OpenVINO blobs", directory_option="cache_dir"),
         graph=Graph(attention="plain"),  # 1.24 leaves every GroupQueryAttention to the CPU provider (measured)
-        device_files=(*_RENDER, "/dev/accel/accel*", "/dev/cpu*", "/proc/cpuinfo"),
         verified="x86-64 CPU, in CI",
     ),
     Provider(

@@ -1,0 +1,98 @@
+"""What a provider can do on this machine, whatever its library does when it is tried."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from edgeguard.engine.probe import Finding, survey
+from edgeguard.engine.provider import Provider
+from edgeguard.engine.providers import PROVIDERS, find_provider
+
+PLUGIN = Provider(name="npu", ort_name="NpuExecutionProvider", package="acme-npu", extra="cpu", plugin="acme_npu")
+COMPILER = shutil.which("gcc")
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no gcc to make a library with")
+
+
+def library(folder: Path, body: str) -> str:
+    """A shared library that runs ``body`` when it is loaded."""
+    source, built = folder / "npu.c", folder / "libnpu.so"
+    source.write_text(
+        "#include <stdio.h>\n#include <unistd.h>\n#include <stdlib.h>\n"
+        f"__attribute__((constructor)) static void loaded(void) {{ {body} }}\n"
+    )
+    subprocess.run([str(COMPILER), "-shared", "-fPIC", "-o", str(built), str(source)], check=True)
+    return str(built)
+
+
+def found(row: Provider, *, patience_s: float = 60) -> Finding:
+    (finding,) = survey([row], patience_s=patience_s)
+    return finding
+
+
+def test_every_row_has_a_finding_and_the_cpu_is_usable() -> None:
+    findings = survey(PROVIDERS)
+    assert [one.name for one in findings] == [row.name for row in PROVIDERS]
+    assert findings[0].usable
+    for one in findings:
+        assert one.usable or (one.reason and one.remedy), f"{one.name} says neither why nor what to do"
+
+
+def test_a_provider_that_was_not_built_into_the_runtime_says_which_runtime_that_is() -> None:
+    missing = replace(find_provider("cuda"), name="other", ort_name="OtherExecutionProvider")
+    finding = found(missing)
+    assert finding.reason.startswith("the installed onnxruntime")
+    assert finding.remedy == "in a new environment: pip install 'edgeguard[gpu]'"
+
+
+def test_a_package_that_is_not_installed_is_named_with_the_extra() -> None:
+    finding = found(replace(PLUGIN, extra="qnn"))
+    assert (finding.reason, finding.remedy) == ("acme-npu is not installed", "pip install 'edgeguard[qnn]'")
+
+
+def test_a_python_too_old_for_the_wheel_comes_before_everything_else() -> None:
+    finding = found(replace(PLUGIN, python=(9, 9)))
+    assert finding.reason.startswith("its package needs Python 9.9, this is 3.")
+
+
+def test_a_device_that_is_not_there_is_named_by_its_file() -> None:
+    finding = found(replace(PROVIDERS[0], device_files=("/dev/no-such-npu*",)))
+    assert finding.reason == "no device: there is no /dev/no-such-npu*"
+
+
+def test_a_library_that_is_none_says_what_the_loader_said(tmp_path: Path) -> None:
+    (tmp_path / "libnpu.so").write_text("not a library")
+    assert "libnpu.so cannot be loaded" in found(replace(PLUGIN, library=str(tmp_path / "libnpu.so"))).reason
+    gone = found(replace(PLUGIN, library=str(tmp_path / "gone.so")))
+    assert gone.reason.endswith("gone.so does not exist")
+
+
+@needs_compiler
+def test_a_library_without_the_entry_point_is_refused_and_may_print_what_it_likes(tmp_path: Path) -> None:
+    finding = found(replace(PLUGIN, library=library(tmp_path, 'puts("hello from the driver"); fflush(stdout);')))
+    assert not finding.usable
+    assert "cannot be loaded" in finding.reason
+
+
+@needs_compiler
+def test_a_library_that_crashes_takes_nobody_with_it(tmp_path: Path) -> None:
+    finding = found(replace(PLUGIN, library=library(tmp_path, "abort();")))
+    assert finding.reason == "its library died of SIGABRT when it was tried"
+
+
+@needs_compiler
+def test_a_library_that_hangs_is_given_up(tmp_path: Path) -> None:
+    finding = found(replace(PLUGIN, library=library(tmp_path, "sleep(1000);")), patience_s=3)
+    assert finding.reason == "its library gave no answer within 3 s"
+
+
+def test_the_command_lists_what_a_machine_wants_to_know() -> None:
+    argv = [sys.executable, "-m", "edgeguard", "providers", "--json"]
+    listed = json.loads(subprocess.run(argv, capture_output=True, text=True, check=True).stdout)
+    assert [set(one) for one in listed] == [{"name", "usable", "reason", "remedy", "devices"}] * len(PROVIDERS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from boards import AMD, INTEL, ORIN, RK3588, make_tree
 
 from edgeguard.board import UNKNOWN, read_fingerprint
 
@@ -31,20 +32,12 @@ PI = {
 }
 
 
-def _tree(root: Path, files: dict[str, str | bytes]) -> Path:
-    for name, content in files.items():
-        file = root / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content.encode() if isinstance(content, str) else content)
-    return root
-
-
 def _read(root: Path) -> dict[str, str]:
     return read_fingerprint(root=root, affinity=range(4), architecture="aarch64")
 
 
 def test_a_pc(tmp_path: Path) -> None:
-    assert _read(_tree(tmp_path, PC)) == {
+    assert _read(make_tree(tmp_path, PC)) == {
         "machine": "ACME Mini 3",
         "architecture": "aarch64",
         "cpu model": "Intel(R) N100",
@@ -53,12 +46,13 @@ def test_a_pc(tmp_path: Path) -> None:
         "memory": "15.4 GiB",
         "kernel": "6.1.0-18-amd64",
         "governor": "performance",
-        "max frequency": "3400000 kHz",
+        "power mode": "unknown",
+        "clock cap": "cpu 3400 MHz",
     }
 
 
-def test_a_board_with_a_device_tree(tmp_path: Path) -> None:
-    found = _read(_tree(tmp_path, PI))
+def test_a_board_with_a_devicemake_tree(tmp_path: Path) -> None:
+    found = _read(make_tree(tmp_path, PI))
     assert found["machine"] == "Raspberry Pi 5 Model B Rev 1.0"
     assert found["cpu model"] == "implementer 0x41, part 0xd0b"
     assert found["memory"] == "7.9 GiB"
@@ -67,7 +61,7 @@ def test_a_board_with_a_device_tree(tmp_path: Path) -> None:
 
 def test_cores_of_two_kinds_are_both_named(tmp_path: Path) -> None:
     little = "sys/devices/system/cpu/cpufreq/policy4/scaling_max_freq"
-    assert _read(_tree(tmp_path, {**PI, little: "1800000"}))["max frequency"] == "1800000 kHz+2400000 kHz"
+    assert _read(make_tree(tmp_path, {**PI, little: "1800000"}))["clock cap"] == "cpu 1800+2400 MHz"
 
 
 @pytest.mark.parametrize(
@@ -96,7 +90,7 @@ def test_cores_of_two_kinds_are_both_named(tmp_path: Path) -> None:
 def test_the_least_quota_of_all_control_groups_above_us_counts(
     tmp_path: Path, files: dict[str, str], quota: str
 ) -> None:
-    assert _read(_tree(tmp_path, {**PC, **files}))["cpu quota"] == quota
+    assert _read(make_tree(tmp_path, {**PC, **files}))["cpu quota"] == quota
 
 
 def test_nothing_to_read_is_unknown_and_no_error(tmp_path: Path) -> None:
@@ -108,7 +102,7 @@ def test_nothing_to_read_is_unknown_and_no_error(tmp_path: Path) -> None:
 
 
 def test_garbage_is_unknown_and_no_error(tmp_path: Path) -> None:
-    root = _tree(tmp_path, {
+    root = make_tree(tmp_path, {
         "proc/cpuinfo": b"\xff\xfe\x00 no pairs here",
         "proc/meminfo": "MemTotal: lots\n",
         "proc/sys/kernel/osrelease": "",
@@ -118,14 +112,30 @@ def test_garbage_is_unknown_and_no_error(tmp_path: Path) -> None:
     })  # fmt: skip
     (root / "proc/device-tree/model").mkdir(parents=True)  # a folder where a file should be
     found = _read(root)
-    assert {found[name] for name in ("cpu model", "memory", "kernel", "governor", "max frequency", "machine")} == {
-        UNKNOWN
-    }
+    names = ("cpu model", "memory", "kernel", "governor", "power mode", "clock cap", "machine")
+    assert {found[name] for name in names} == {UNKNOWN}
+
+
+@pytest.mark.parametrize(
+    ("files", "mode", "cap"),
+    [
+        (ORIN, "15W", "cpu 1510.4 MHz, gpu 624.75 MHz"),
+        ({**ORIN, "var/lib/nvpmodel/status": "pmode:0000\n"}, "MAXN", "cpu 1510.4 MHz, gpu 624.75 MHz"),
+        ({**ORIN, "var/lib/nvpmodel/status": "pmode:0007\n"}, "nvpmodel 7", "cpu 1510.4 MHz, gpu 624.75 MHz"),
+        ({**ORIN, "var/lib/nvpmodel/status": "mode?\n"}, UNKNOWN, "cpu 1510.4 MHz, gpu 624.75 MHz"),
+        (INTEL, "balanced", "cpu 3400 MHz, turbo off"),
+        (RK3588, UNKNOWN, "cpu 1800+2400 MHz, dmc 2112 MHz, npu 1000 MHz"),
+        (AMD, UNKNOWN, "cpu 4700 MHz, turbo off"),
+    ],
+)
+def test_the_power_mode_and_the_clock_cap(tmp_path: Path, files: dict[str, str], mode: str, cap: str) -> None:
+    found = _read(make_tree(tmp_path, files))
+    assert (found["power mode"], found["clock cap"]) == (mode, cap)
 
 
 def test_a_control_group_outside_of_our_namespace_is_not_followed(tmp_path: Path) -> None:
     files = {"proc/self/cgroup": "0::/../../../..\n", "../cpu.max": "1 1000", "sys/fs/cgroup/cpu.max": "900 1000"}
-    assert _read(_tree(tmp_path / "root", files))["cpu quota"] == "0.90 cores"
+    assert _read(make_tree(tmp_path / "root", files))["cpu quota"] == "0.90 cores"
 
 
 def test_this_machine_is_the_same_twice() -> None:

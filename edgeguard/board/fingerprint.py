@@ -12,9 +12,11 @@ import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-UNKNOWN = "unknown"
+from edgeguard.board.files import read_text
+from edgeguard.board.nvml import find_nvml
+from edgeguard.board.power_mode import read_clock_cap, read_power_mode
 
-_READ_LIMIT = 65_536
+UNKNOWN = "unknown"
 
 
 def read_fingerprint(
@@ -32,18 +34,19 @@ def read_fingerprint(
         "cores": str(len(cores)),
         "cpu quota": _cpu_quota(root),
         "memory": _memory(root) or UNKNOWN,
-        "kernel": _text(root / "proc/sys/kernel/osrelease") or UNKNOWN,
-        "governor": _distinct(root, "scaling_governor", pattern=r"\w+") or UNKNOWN,
-        "max frequency": _distinct(root, "scaling_max_freq", pattern=r"\d+", unit=" kHz") or UNKNOWN,
+        "kernel": read_text(root / "proc/sys/kernel/osrelease") or UNKNOWN,
+        "governor": _governors(root) or UNKNOWN,
+        "power mode": _power_mode(root) or UNKNOWN,
+        "clock cap": read_clock_cap(root) or UNKNOWN,
     }
 
 
 def _machine(root: Path) -> str | None:
     """The board's name: from the device tree (ARM boards), else the firmware's tables (PCs)."""
-    model = _text(root / "proc/device-tree/model")
+    model = read_text(root / "proc/device-tree/model")
     if model is not None:
         return model
-    named = [_text(root / "sys/class/dmi/id" / name) for name in ("sys_vendor", "product_name")]
+    named = [read_text(root / "sys/class/dmi/id" / name) for name in ("sys_vendor", "product_name")]
     return " ".join(name for name in named if name is not None) or None
 
 
@@ -70,7 +73,7 @@ def _cpu_quota(root: Path) -> str:
 
 def _control_groups(root: Path) -> Iterator[Path]:
     """The folders of our control groups and of all above them (version 2, and version 1's cpu controller)."""
-    for line in (_text(root / "proc/self/cgroup") or "").splitlines():
+    for line in (read_text(root / "proc/self/cgroup") or "").splitlines():
         _, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
         if controllers == "" or "cpu" in controllers.split(","):
@@ -80,32 +83,31 @@ def _control_groups(root: Path) -> Iterator[Path]:
 
 
 def _quota_of(group: Path) -> float | None:
-    two = re.fullmatch(r"(\d+) (\d+)", _text(group / "cpu.max") or "")
+    two = re.fullmatch(r"(\d+) (\d+)", read_text(group / "cpu.max") or "")
     if two:
         return int(two[1]) / max(1, int(two[2]))
-    quota, period = (_text(group / name) or "" for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us"))
+    quota, period = (read_text(group / name) or "" for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us"))
     return int(quota) / max(1, int(period)) if quota.isdecimal() and period.isdecimal() else None
 
 
-def _distinct(root: Path, name: str, *, pattern: str, unit: str = "") -> str | None:
-    """The values of one file of every cpufreq policy, each once."""
+def _governors(root: Path) -> str | None:
+    """Those of every cpufreq policy, each once."""
     policies = (root / "sys/devices/system/cpu/cpufreq").glob("policy*")
-    values = {value for policy in policies if (value := _text(policy / name)) is not None}
-    return "+".join(f"{value}{unit}" for value in sorted(values) if re.fullmatch(pattern, value)) or None
+    values = {value for policy in policies if (value := read_text(policy / "scaling_governor")) is not None}
+    return "+".join(value for value in sorted(values) if re.fullmatch(r"\w+", value)) or None
+
+
+def _power_mode(root: Path) -> str | None:
+    """The machine's, and the power limits of its NVIDIA GPUs, which only NVML knows, and of this machine only."""
+    modes = [read_power_mode(root)]
+    if root == Path("/") and (nvml := find_nvml()) is not None:
+        modes.append(nvml.power_mode())
+        nvml.close()
+    return ", ".join(mode for mode in modes if mode is not None) or None
 
 
 def _pairs(path: Path) -> Iterator[tuple[str, str]]:
-    for line in (_text(path) or "").splitlines():
+    for line in (read_text(path) or "").splitlines():
         key, colon, value = line.partition(":")
         if colon and value.strip():
             yield key.strip(), value.strip()
-
-
-def _text(path: Path) -> str | None:
-    """A file's text without the NUL that ends device-tree strings; ``None`` when there is nothing to read."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(_READ_LIMIT)
-    except OSError:
-        return None
-    return content.decode("utf-8", errors="replace").strip("\0 \t\r\n") or None

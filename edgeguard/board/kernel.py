@@ -4,8 +4,9 @@ Clock files lie and load averages lag; how long known work takes does neither. T
 GIL; a third of a millisecond on a recent core) runs on all cores at once, so that it fits in nobody's shadow. Most
 pieces are too short to be interrupted even on a busy machine, so the lower quartile of a window is what the work needs,
 and the least one seen is the kernel's own best. The mean of all pieces over that best is the busy factor: 1 when free,
-2 when every core is shared with one other, 4.7 when it is that bad. It rises too when the silicon slows itself. (The
-quartile, not the least piece: with two threads on one core, that one ran alone.) Nanoseconds; time is the ``Clock``'s.
+2 when every core is shared with one other, 4.7 when it is that bad. It rises too when the silicon slows itself, but
+then the quartile does as well: that one over the best is the slowness. (The quartile, not the least piece: with two
+threads on one core, that one ran alone.) Nanoseconds; time is the ``Clock``'s.
 """
 
 from __future__ import annotations
@@ -35,6 +36,14 @@ class FixedKernel:
 
     def busy_factor(self, *, for_ns: int) -> float:
         """Keep every core at it for so long; the mean time of a piece over the best that this object has seen."""
+        return self._time(for_ns)[0]
+
+    def slowness(self, *, for_ns: int) -> float:
+        """What the work needs now over the best: above 1 when the silicon is slower, hardly when others compute too."""
+        return self._time(for_ns)[1]
+
+    def _time(self, for_ns: int) -> tuple[float, float]:
+        """The mean and the lower quartile of the pieces, over the best."""
         until_ns = self._clock.now_ns() + for_ns
         elapsed_ns: list[int] = []
         threads = [
@@ -47,7 +56,7 @@ class FixedKernel:
             thread.join()
         quartile_ns = max(1, sorted(elapsed_ns)[len(elapsed_ns) // 4])
         self.best_ns = quartile_ns if self.best_ns is None else min(self.best_ns, quartile_ns)
-        return sum(elapsed_ns) / (len(elapsed_ns) * self.best_ns)
+        return sum(elapsed_ns) / (len(elapsed_ns) * self.best_ns), quartile_ns / self.best_ns
 
     def _time_pieces(self, until_ns: int, elapsed_ns: list[int]) -> None:
         """One thread's pieces, at least one, without a gap between them: waiting for a core is what we want to see."""

@@ -23,7 +23,7 @@ class ThermalLevel(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoardState:
-    """One look at the board. ``observed`` is false where nothing can be read; ``level`` is then ``NOMINAL``.
+    """One look at the board. ``observed`` is false where nothing can be read; ``level`` is then the last that was seen.
 
     ``critical``: a sensor is at its critical trip point. ``read_ns`` is the monotonic time of the reading.
     """

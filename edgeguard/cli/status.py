@@ -90,6 +90,8 @@ def _lines(status: Status) -> list[str]:
         f"  cycles    {status.cycles}",
         f"  worker    {status.worker} (process {status.worker_pid}), bound {bound}",
         f"  link      {status.link}",
+        f"  guarantee {status.guarantee}",
+        f"  recorder  {status.recorder}",
         f"  lateness  {lateness}; {status.scheduling}, memory {status.memory}",
         f"  process   {status.guard_pid}",
         f"  counted   {counters}",

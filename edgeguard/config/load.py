@@ -16,6 +16,7 @@ from typing import Any
 from edgeguard.clock import ms_from_ns
 from edgeguard.config.plant import cross_check, read_axis, read_field, read_interlock, read_rule
 from edgeguard.config.reader import Problems, Table
+from edgeguard.config.recording import read_metrics, read_recording
 from edgeguard.config.sections import Config, Example, Guarding, Link, Model, Prompt, Risk, Timing
 from edgeguard.errors import ConfigError
 from edgeguard.types import Action, Grade
@@ -93,6 +94,8 @@ def _read(root: Table, *, file: Path, digest: str, schema: Mapping[str, Any] | N
         guarding=_read_guarding(root.table("guard"), timing=timing),
         link=_read_link(root.table("link"), timing=timing),
         risk=_read_risk(root.table("budget")),
+        recording=read_recording(root.table("record")),
+        metrics=read_metrics(root.table("metrics"), folder=file.parent),
         state_directory=None if state is None else file.parent / state,
     )
 

@@ -156,6 +156,26 @@ class Risk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """``[record]``: what the flight log may take on the disk."""
+
+    files: int
+    file_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metrics:
+    """``[metrics]``: where the recorder publishes them, if anywhere."""
+
+    textfile: Path | None
+    http_port: int | None  # on the loopback interface only
+
+    @property
+    def wanted(self) -> bool:
+        return self.textfile is not None or self.http_port is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """The whole file. ``schema`` is the answer's JSON Schema as read, with exact decimals."""
 
@@ -172,6 +192,8 @@ class Config:
     guarding: Guarding
     link: Link
     risk: Risk
+    recording: Recording
+    metrics: Metrics
     state_directory: Path | None
 
     def field(self, name: str) -> FieldSpec | None:

@@ -15,19 +15,19 @@ BLOCK_STEPS = 64
 
 
 class FlightJournal:
-    """One start of the guard, step by step."""
+    """One start of the guard, step by step. ``number`` is the last step's."""
 
     def __init__(self) -> None:
-        self._number = 0
+        self.number = 0
         self._left = 0  # of the block; 0: the next step begins one
 
     def note(self, before: GuardState, now_ns: int, inputs: Inputs, effects: Effects) -> tuple[bytes | None, bool]:
         """The step as a document, and whether it begins a block: the arguments of ``FlightWriter.append``."""
         begins_block = self._left == 0
         self._left = (BLOCK_STEPS if begins_block else self._left) - 1
-        self._number += 1
+        self.number += 1
         step = FlightStep(
-            number=self._number,
+            number=self.number,
             now_ns=now_ns,
             inputs=inputs,
             effects=effects,

@@ -63,7 +63,7 @@ class FlightEncoder:
 
 
 class FlightWriter:
-    """Appends to ``file``, made if need be. ``written`` and ``lost`` count steps; ``problem`` is the last one's."""
+    """Appends to ``file``, made if need be. ``written`` and ``lost`` count steps; ``problem``: why the last is lost."""
 
     def __init__(self, file: Path, *, header: FlightHeader) -> None:
         self._file = file
@@ -83,18 +83,22 @@ class FlightWriter:
         frame = self._encoder.steps(whole, begins_block=begins_block) if len(whole) == len(documents) else None
         if frame is not None and self._opened() and self._write(frame):
             self.written += len(documents)
+            self.problem = None
             return True
         self._encoder.break_off()
         self.lost += len(documents)
         return False
 
-    def sync(self) -> None:
-        """Down to the disk; this may take its time."""
-        if self._fd is not None:
-            try:
-                os.fsync(self._fd)
-            except OSError as error:
-                self._note(error)
+    def sync(self) -> bool:
+        """Down to the disk; this may take its time. Whether all that was written is there."""
+        if self._fd is None:
+            return False
+        try:
+            os.fsync(self._fd)
+        except OSError as error:
+            self._note(error)
+            return False
+        return True
 
     def close(self) -> None:
         if self._fd is not None:

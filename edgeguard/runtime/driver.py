@@ -118,7 +118,7 @@ class Driver:
         if OperatorWord.REARM in operator:
             self._worker.retry()
         carried_out = self._carry_out(effects, now_ns)
-        self._recorder.note(before, now_ns, inputs, effects)
+        self._recorder.note(before, now_ns, inputs, carried_out)
         return carried_out
 
     def take_records(self) -> list[CycleRecord]:

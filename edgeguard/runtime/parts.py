@@ -10,15 +10,15 @@ from pathlib import Path
 
 from edgeguard.clock import wall_time_iso
 from edgeguard.errors import ProfileError
+from edgeguard.recorder.metrics_output import check_metrics
 from edgeguard.recorder.record import FlightHeader
 from edgeguard.recorder.recorder import FlightRecorder
+from edgeguard.recorder.rotation import FLIGHT_LOG
 from edgeguard.runtime.assembly import Assembly, assemble
 from edgeguard.runtime.latch import Latch, default_state_directory
 from edgeguard.runtime.lock import lock_state_directory
 from edgeguard.runtime.profile_check import ProfileCheck
 from edgeguard.runtime.supervisor import Supervisor
-
-FLIGHT_LOG = "flight.log"
 
 
 class Parts:
@@ -35,6 +35,7 @@ class Parts:
         """``worker`` is the worker's command line, with ``{fd}`` for its channel."""
         self.assembly: Assembly = assemble(config)
         self.config = self.assembly.config
+        check_metrics(self.config.metrics)
         file, profile = self.config.file.absolute(), Path(profile).absolute()
         if not profile.is_file():
             raise ProfileError(f"{profile}: no such profile; make it with: edgeguard calibrate {file} --out {profile}")

@@ -26,6 +26,7 @@ class Status:
     worker_pid: int | None
     worker: str
     link: str
+    recorder: str
     session: int | None
     reserve_ns: int
     wire_ns: int
@@ -35,6 +36,7 @@ class Status:
     lateness_max_ns: int = 0
     scheduling: str = "the caller's own"
     memory: str = "the caller's own"
+    guarantee: str = "the caller's own"
     counters: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -53,6 +55,7 @@ def status_of(driver: Driver, parts: Parts, *, reserve_ns: int, wire_ns: int) ->
         worker_pid=supervisor.pid,
         worker=f"{supervisor.status.phase.value}: {supervisor.status.detail}",
         link="not yet polled" if link is None else link.problem or link.state.value,
+        recorder="not yet started" if parts.recorder is None else parts.recorder.standing,
         session=None if link is None else link.session,
         reserve_ns=reserve_ns,
         wire_ns=wire_ns,

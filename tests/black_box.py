@@ -1,0 +1,72 @@
+"""A guard's end of the black box: a recorder to which steps are noted, here or in a process that waits to be killed.
+
+``python black_box.py FILE`` records without end and prints the number of the last step that its recorder says is on the
+disk. Every step is a transition, so that every one is synced.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from flights import SCENARIOS
+
+from edgeguard.guard.interface import Effects, Inputs, WorkerPhase, WorkerStatus
+from edgeguard.guard.state import GuardState
+from edgeguard.recorder.recorder import FlightRecorder
+from edgeguard.runtime.assembly import assemble
+from edgeguard.simulation.simulation import flight_header
+from edgeguard.types import Event, LinkState, LinkStatus
+
+QUIET = Inputs(worker=WorkerStatus(phase=WorkerPhase.READY), link=LinkStatus(state=LinkState.LOST, problem="unplugged"))
+
+
+class BlackBox:
+    """``number`` is the last step's; ``acknowledged`` are the numbers that were said to be on the disk."""
+
+    def __init__(self, file: Path) -> None:
+        header = flight_header(assemble(SCENARIOS / "robot.toml").config)
+        self.recorder = FlightRecorder(file, header=header)
+        self.number = 0
+        self.acknowledged: set[int] = set()
+
+    @property
+    def pid(self) -> int | None:
+        """The recorder's that has last been heard of."""
+        return None if self.recorder.report is None else self.recorder.report.pid
+
+    def note(self) -> None:
+        """One more step."""
+        self.number += 1
+        now_ns = time.monotonic_ns()
+        happened = Event(at_ns=now_ns, name="tested", detail=f"step {self.number}")
+        state = GuardState.initial(now_ns=now_ns, latched=False)
+        self.recorder.note(state, now_ns, QUIET, Effects(events=(happened,)))
+        self.recorder.hear()
+        if self.recorder.report is not None and self.recorder.report.synced:
+            self.acknowledged.add(self.recorder.report.synced)
+
+    def note_until(self, done: Callable[[], bool], *, seconds: float = 10, pause_s: float = 0.001) -> None:
+        """Steps until ``done`` says so."""
+        give_up = time.monotonic() + seconds
+        while not done():
+            assert time.monotonic() < give_up, self.recorder.standing
+            self.note()
+            time.sleep(pause_s)
+
+
+def main(file: Path) -> None:
+    box, said = BlackBox(file), 0
+    while True:
+        box.note()
+        if box.acknowledged and (newest := max(box.acknowledged)) > said:
+            said = newest
+            sys.stdout.write(f"{said}\n")
+            sys.stdout.flush()
+        time.sleep(0.0005)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

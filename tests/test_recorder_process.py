@@ -1,0 +1,140 @@
+"""The recorder's process: what it acknowledged survives any kill, its files are bounded, no disk reaches the guard."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import black_box
+import pytest
+from black_box import BlackBox
+from flights import steps_of
+
+from edgeguard.recorder.log import read_flight
+from edgeguard.recorder.record import FlightHeader
+from edgeguard.recorder.rotation import flight_files, rotate
+
+
+def numbers(log: Path) -> list[int]:
+    return [step.number for step in steps_of(read_flight(log))]
+
+
+def kill_recorders(file: Path, times: int, *, seed: int) -> None:
+    """The recorder of one guard killed at random: each time it is replaced, and nothing acknowledged is missing."""
+    box, draw, killed = BlackBox(file), random.Random(seed), set()
+    for _ in range(times):
+        box.note_until(lambda: box.pid is not None and box.pid not in killed)
+        until = time.monotonic() + draw.uniform(0, 0.05)
+        box.note_until(lambda end=until: time.monotonic() > end)
+        os.kill(box.pid, signal.SIGKILL)
+        killed.add(box.pid)
+    box.recorder.close()
+    assert len(box.acknowledged) > times
+    assert box.acknowledged <= set(numbers(file))
+
+
+def kill_guards(file: Path, times: int, *, seed: int) -> None:
+    """So many guards killed at random, one after the other, with one log."""
+    draw, last_words = random.Random(seed), []
+    for _ in range(times):
+        argv = [sys.executable, black_box.__file__, str(file)]
+        with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as guard:
+            first = guard.stdout.readline()
+            time.sleep(draw.uniform(0, 0.05))
+            guard.kill()
+            last_words.append(int([first, *guard.stdout.read().split()][-1]))
+    flights: list[set[int]] = []
+    for entry in read_flight(file):
+        if isinstance(entry, FlightHeader):
+            flights.append(set())
+        flights[-1] |= {step.number for step in steps_of([entry])}
+    assert len(flights) == times
+    for kept, acknowledged in zip(flights, last_words, strict=True):
+        assert set(range(1, acknowledged + 1)) <= kept
+
+
+def test_a_recorder_that_is_killed_is_replaced_and_what_it_acknowledged_is_there(tmp_path):
+    kill_recorders(tmp_path / "flight.log", 5, seed=1)
+
+
+def test_a_killed_guard_leaves_what_was_acknowledged_to_it(tmp_path):
+    kill_guards(tmp_path / "flight.log", 2, seed=2)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_two_hundred_killed_recorders_lose_nothing_that_they_acknowledged(tmp_path):
+    kill_recorders(tmp_path / "flight.log", 200, seed=3)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_two_hundred_killed_guards_leave_everything_that_was_acknowledged(tmp_path):
+    kill_guards(tmp_path / "flight.log", 200, seed=4)
+
+
+def test_the_files_are_bounded_in_number_and_a_full_one_is_put_aside(tmp_path):
+    log = tmp_path / "flight.log"
+    for start in range(5):
+        log.write_bytes(b"x" * 100 + bytes([start]))
+        assert rotate(log, limit_bytes=101, files=3)
+    log.write_bytes(b"now")
+    assert not rotate(log, limit_bytes=101, files=3)
+    assert [one.name for one in flight_files(tmp_path)] == ["flight.log.2", "flight.log.1", "flight.log"]
+    assert [one.read_bytes()[-1:] for one in flight_files(tmp_path)] == [b"\3", b"\4", b"w"]
+
+
+def test_fewer_files_than_before_are_kept_when_the_configuration_says_so(tmp_path):
+    log = tmp_path / "flight.log"
+    for name in ("flight.log", *(f"flight.log.{number}" for number in range(1, 12))):
+        (tmp_path / name).write_bytes(b"x")
+    assert rotate(log, limit_bytes=1, files=3)
+    assert [one.name for one in flight_files(tmp_path)] == ["flight.log.2", "flight.log.1"]
+
+
+DISKS = {
+    "not there": ("gone/flight.log", "No such file"),
+    "full": ("/dev/full", "No space left"),
+    "a folder in its place": ("", "Is a directory"),
+}
+
+
+@pytest.mark.parametrize("name", DISKS)
+def test_a_disk_that_fails_is_counted_and_said(tmp_path, name):
+    place, said = DISKS[name]
+    box = BlackBox(tmp_path / place)
+    box.note_until(lambda: said in box.recorder.standing)
+    assert box.recorder.lost > 0
+    box.recorder.close()
+
+
+def test_a_disk_that_is_full_for_a_while_costs_what_came_meanwhile(tmp_path):
+    file, unlimited = tmp_path / "flight.log", resource.RLIM_INFINITY
+    box = BlackBox(file)
+    box.note_until(lambda: bool(box.acknowledged))
+    resource.prlimit(box.pid, resource.RLIMIT_FSIZE, (file.stat().st_size, unlimited))
+    box.note_until(lambda: box.recorder.lost > 10)
+    assert "File too large" in box.recorder.standing
+    resource.prlimit(box.pid, resource.RLIMIT_FSIZE, (unlimited, unlimited))
+    mended = box.number
+    box.note_until(lambda: max(box.acknowledged) > mended + 100)
+    assert "on the disk" in box.recorder.standing
+    box.recorder.close()
+    gaps = sum(after - before - 1 for before, after in itertools.pairwise(numbers(file)))
+    assert gaps == box.recorder.lost
+
+
+def test_a_recorder_that_is_stopped_is_waited_for_by_nobody(tmp_path):
+    box = BlackBox(tmp_path / "flight.log")
+    box.note_until(lambda: bool(box.acknowledged))
+    os.kill(box.pid, signal.SIGSTOP)
+    box.note_until(lambda: box.recorder.lost > 10, pause_s=0)
+    os.kill(box.pid, signal.SIGCONT)
+    box.recorder.close()

@@ -1,4 +1,4 @@
-"""What the guard and the worker say to each other, as messages of ``edgeguard.channel`` and back.
+"""What the guard, the worker and the board's watch say to each other, as messages of ``edgeguard.channel`` and back.
 
 ==========  ========================================  ===================================================
 direction   message                                   meaning
@@ -11,6 +11,7 @@ from worker ``ready`` identity, prefix_tokens, …      warmed up; ``bound_ns`` 
 from worker ``failed`` error, exit_code               it will not become ready, and why
 from worker ``answer``                                the reply to one request
 from worker ``swept`` rows                            [{k, p, elapsed_ns: […]}]
+from board  ``board``                                 one look at the board
 ==========  ========================================  ===================================================
 
 Reading is total: a message of the wrong shape yields ``None``, because the worker is not trusted with the guard's life.
@@ -23,7 +24,7 @@ from decimal import Decimal
 from typing import Any, TypeGuard
 
 from edgeguard.channel import Message
-from edgeguard.types import Answer, Finish, Observation, Pass, Request, ThermalLevel, Value
+from edgeguard.types import Answer, BoardState, Finish, Observation, Pass, Request, ThermalLevel, Value
 
 
 def request_message(request: Request, *, admit: bool = True) -> Message:
@@ -121,6 +122,35 @@ def read_answer(message: Mapping[str, Any]) -> Answer | None:
         parse_ns=times_ns[3],
         passes=tuple(Pass(k=k, p=p, elapsed_ns=elapsed_ns) for k, p, elapsed_ns in passes),
         confidence=None if confidence is None else float(confidence),
+    )
+
+
+def board_message(state: BoardState) -> Message:
+    return {
+        "type": "board",
+        "level": state.level.value,
+        "observed": state.observed,
+        "critical": state.critical,
+        "hottest_c": state.hottest_c,
+        "read_ns": state.read_ns,
+        "detail": state.detail[:500],
+    }
+
+
+def read_board(message: Mapping[str, Any]) -> BoardState | None:
+    """One look at the board, as whoever watches it states it."""
+    level, hottest_c, read_ns = message.get("level"), message.get("hottest_c"), message.get("read_ns")
+    if not _is_integer(level) or level not in list(ThermalLevel) or not _is_integer(read_ns):
+        return None
+    if not (hottest_c is None or _is_integer(hottest_c) or isinstance(hottest_c, (float, Decimal))):
+        return None
+    return BoardState(
+        level=ThermalLevel(level),
+        observed=message.get("observed") is True,
+        critical=message.get("critical") is True,
+        hottest_c=None if hottest_c is None else float(hottest_c),
+        read_ns=read_ns,
+        detail=str(message.get("detail", "")),
     )
 
 

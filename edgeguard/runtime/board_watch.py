@@ -1,0 +1,85 @@
+"""The board's watch: a process of ordinary priority that looks at the board, so that no sensor can hold the guard up.
+
+``python -m edgeguard.runtime.board_watch FD [SOAKED_C]`` looks about once a second and sends each look as a message of
+``edgeguard.channel``. ``SOAKED_C`` is the hottest sensor as calibration soaked it. It ends when the guard's end closes.
+It may be late or dead: nobody waits for it, and ``BoardWatch`` says when it has been silent for too long.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import select
+import signal
+import subprocess
+import sys
+
+from edgeguard.board import Thermometer, find_board
+from edgeguard.channel import Channel
+from edgeguard.clock import NS_PER_S, SystemClock
+from edgeguard.messages import board_message, read_board
+from edgeguard.types import BoardState, ThermalLevel
+
+LOOK_EVERY_NS = NS_PER_S
+SILENT_NS = 5 * LOOK_EVERY_NS
+
+
+class BoardWatch:
+    """The guard's end. Start it before asking for real-time priority."""
+
+    def __init__(self, *, now_ns: int, soaked_c: float | None = None) -> None:
+        self._channel, theirs = Channel.pair()
+        with theirs:
+            argv = [sys.executable, "-m", "edgeguard.runtime.board_watch", str(theirs.fileno())]
+            if soaked_c is not None:
+                argv.append(repr(soaked_c))
+            self._process = subprocess.Popen(argv, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+        self._last = BoardState(
+            level=ThermalLevel.NOMINAL, observed=False, critical=False, hottest_c=None, read_ns=now_ns
+        )
+        self._silent = False
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def newest(self, now_ns: int) -> BoardState | None:
+        """The newest look that has arrived since the last call, if one has. Never blocks.
+
+        When the last one is ``SILENT_NS`` old, the board is unobserved, which is said once; its level stays.
+        """
+        looks = [look for message in self._channel.receive() if (look := read_board(message)) is not None]
+        if looks:
+            self._last, self._silent = looks[-1], False
+            return self._last
+        if self._silent or now_ns - self._last.read_ns < SILENT_NS:
+            return None
+        self._silent = True
+        silence = f"the board's watch has been silent for {(now_ns - self._last.read_ns) / NS_PER_S:.0f} s"
+        return dataclasses.replace(self._last, observed=False, read_ns=now_ns, detail=silence)
+
+    def close(self) -> None:
+        """Let it end."""
+        self._channel.close()
+        try:
+            self._process.wait(timeout=2)
+        except subprocess.TimeoutExpired:  # a sensor holds it
+            self._process.kill()
+            self._process.wait()
+
+
+def watch(channel: Channel, thermometer: Thermometer, *, look_every_ns: int = LOOK_EVERY_NS) -> None:
+    """Look and tell until the other end closes. A look that the guard has no room for is lost: the next is newer."""
+    while not channel.closed:
+        channel.send(board_message(thermometer.look()))
+        if select.select([channel], [], [], look_every_ns / NS_PER_S)[0]:
+            channel.receive()
+
+
+def main(argv: list[str]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the guard's; we end when it does
+    soaked_c = float(argv[1]) if len(argv) > 1 else None
+    watch(Channel.from_fd(int(argv[0])), Thermometer(find_board(), clock=SystemClock(), soaked_c=soaked_c))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,126 @@
+"""The board's watch as a process of its own: what it tells, and what its silence and its end mean."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from boards import GENERIC, make_tree
+
+from edgeguard.board import Thermometer, find_board
+from edgeguard.channel import Channel, decode, encode
+from edgeguard.clock import NS_PER_MS, NS_PER_S, SystemClock
+from edgeguard.messages import board_message, read_board
+from edgeguard.runtime.board_watch import SILENT_NS, BoardWatch, watch
+from edgeguard.types import BoardState, ThermalLevel
+
+STATE = BoardState(
+    level=ThermalLevel.HOT, observed=True, critical=False, hottest_c=81.25, read_ns=5, detail="cpu-thermal 81.2 °C"
+)
+
+
+def test_a_look_arrives_as_it_was_sent() -> None:
+    for state in (
+        STATE,
+        BoardState(level=ThermalLevel.NOMINAL, observed=False, critical=True, hottest_c=None, read_ns=0),
+    ):
+        message = decode(encode(board_message(state)))
+        assert message is not None
+        assert read_board(message) == state
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"level": 3}, {"level": "hot"}, {"level": True}, {"level": None}, {"read_ns": 1.5}, {"read_ns": None},
+        {"hottest_c": "81"}, {"hottest_c": []},
+    ],
+)  # fmt: skip
+def test_a_message_of_another_shape_is_none(wrong: dict[str, object]) -> None:
+    assert read_board({**board_message(STATE), **wrong}) is None
+
+
+def test_it_tells_how_the_board_is_until_the_guards_end_closes(tmp_path: Path) -> None:
+    ours, theirs = Channel.pair()
+    board = find_board(make_tree(tmp_path, GENERIC))
+    channel = Channel(theirs)
+    thread = threading.Thread(
+        target=watch,
+        args=(channel, Thermometer(board, clock=SystemClock())),
+        kwargs={"look_every_ns": NS_PER_MS},
+    )
+    thread.start()
+    states: list[BoardState] = []
+    while len(states) < 5:
+        assert select.select([ours], [], [], 10)[0]
+        states += [state for message in ours.receive() if (state := read_board(message)) is not None]
+    ours.close()
+    thread.join(timeout=10)
+    assert not thread.is_alive()
+    channel.close()
+    assert {state.hottest_c for state in states} == {48.5}
+    assert states[0].read_ns < states[-1].read_ns
+
+
+def _first_look(board_watch: BoardWatch) -> BoardState:
+    until = time.monotonic() + 20
+    while (state := board_watch.newest(0)) is None:
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    return state
+
+
+def test_as_a_process_it_looks_at_this_machine_and_ends_with_the_guard() -> None:
+    clock = SystemClock()
+    board_watch = BoardWatch(now_ns=clock.now_ns(), soaked_c=71.5)
+    state = _first_look(board_watch)
+    assert state.read_ns <= clock.now_ns()
+    board_watch.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(board_watch.pid, 0)
+
+
+def test_when_it_is_dead_the_board_is_unobserved_which_is_said_once() -> None:
+    board_watch = BoardWatch(now_ns=0)
+    state = _first_look(board_watch)
+    os.kill(board_watch.pid, signal.SIGKILL)
+    while board_watch.newest(0) is not None:  # what it had said before
+        time.sleep(0.02)
+    late_ns = state.read_ns + SILENT_NS + 2 * NS_PER_S
+    silence = board_watch.newest(late_ns)
+    assert silence is not None
+    assert (silence.observed, silence.level) == (False, state.level)
+    assert "silent for" in silence.detail
+    assert board_watch.newest(late_ns + NS_PER_S) is None
+    board_watch.close()
+
+
+def test_it_ends_when_the_guard_is_killed() -> None:
+    guard = (
+        "import time\nfrom edgeguard.runtime.board_watch import BoardWatch\n"
+        "print(BoardWatch(now_ns=0).pid, flush=True)\ntime.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", guard], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        pid = int(process.stdout.readline())
+        process.kill()
+    until = time.monotonic() + 10
+    while Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().split(")")[1][:4]:
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def test_it_knows_neither_numpy_nor_the_model() -> None:
+    code = (
+        "import sys\nimport edgeguard.runtime.board_watch\n"
+        "print({'numpy', 'onnxruntime', 'tokenizers', 'rich', 'psutil'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    assert done.stdout.strip() == "set()"

@@ -61,6 +61,7 @@ class WorkerClient:
         self._channel = channel
         self._clock = clock
         self._arrived: list[Message] = []
+        self._worker_pid: int | None = None
 
     @classmethod
     def start(cls, *, argv: Sequence[str], clock: Clock) -> WorkerClient:
@@ -108,6 +109,18 @@ class WorkerClient:
             answer = read_answer(message) if message["type"] == "answer" else None
             if answer is not None and answer.request_id == request.request_id:
                 return Reply(answer=answer, received_ns=self._clock.now_ns())
+
+    def resident_bytes(self) -> int:
+        """The memory that the worker has now, its share of mapped files included."""
+        import psutil
+
+        for message in self._spawner_channel.receive():
+            if message["type"] == "spawned":
+                self._worker_pid = int(message["pid"])
+        try:
+            return int(psutil.Process(self._worker_pid).memory_info().rss)
+        except psutil.NoSuchProcess as error:
+            raise WorkerError(f"the worker {self._how_it_ended()}") from error
 
     def close(self) -> None:
         """End both processes: the spawner takes the worker with it."""

@@ -11,7 +11,9 @@ from edgeguard.cli import (
     calibrate,
     causes,
     check,
+    compare,
     demo,
+    estimate,
     init,
     model,
     operator,
@@ -47,7 +49,10 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"edgeguard {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in (demo, init, check, calibrate, run, status, operator, model, providers, simulate, replay, causes):
+    every = (
+        demo, init, check, calibrate, estimate, run, status, operator, model, compare, providers, simulate, replay, causes,
+    )  # fmt: skip
+    for command in every:
         command.add_parser(commands)
     return parser
 

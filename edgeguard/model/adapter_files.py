@@ -1,7 +1,7 @@
 """Where a low-rank adapter lies, and the hash that identifies it; nothing here reads its weights.
 
-Adapters that come with edgeguard lie beside the recipes, a folder each; a user's own is named by its path.
-Raises ``ConfigError`` for a name that nothing has, ``ModelError`` for a folder without the files.
+Adapters that come with edgeguard lie in ``adapters/`` beside the recipes, a folder each; a user's own is named by its
+path. Raises ``ConfigError`` for a name that nothing has, ``ModelError`` for a folder without the files.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WEIGHTS_NAME = "adapter_model.safetensors"
 
 def known_adapters() -> dict[str, Path]:
     """The adapters that come with edgeguard, by name."""
-    return {file.parent.name: file.parent for file in sorted(shipped_folder().glob(f"*/{CONFIG_NAME}"))}
+    return {file.parent.name: file.parent for file in sorted(shipped_folder().glob(f"adapters/*/{CONFIG_NAME}"))}
 
 
 def find_adapter(named: str) -> Path:

@@ -60,6 +60,12 @@ class ModelSummary:
     adapter: str | None
     tensors: tuple[TensorKind, ...]
 
+    def bytes_with_head(self, rows: int) -> int:
+        """What a pass reads when so many rows of the head are left (the engine cuts it to what an answer can use)."""
+        head = sum(kind.stored_bytes for kind in self.tensors if "head" in kind.purpose)
+        whole = self.vocabulary if isinstance(self.vocabulary, int) else rows
+        return self.bytes_per_pass - head * max(0, whole - rows) // whole
+
 
 def inspect(folder: Path) -> ModelSummary:
     """Look into the model folder."""

@@ -36,6 +36,12 @@ def find_variant(name: str, *, adapter: str | None = None) -> Recipe:
     return replace(recipe, build=replace(recipe.build, **choices), adapter=folder)
 
 
+def names_folder(name: str) -> bool:
+    """Whether ``name`` is a finished model folder: it has a ``/`` and is no recipe file."""
+    chosen = name.partition("+")[0]
+    return "/" in chosen and not chosen.split(",")[0].partition(":")[0].endswith(".toml")
+
+
 def read_weights(value: str, *, where: str) -> Weights:
     try:
         return Weights(value)

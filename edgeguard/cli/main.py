@@ -50,7 +50,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"edgeguard {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     every = (
-        demo, init, check, calibrate, estimate, run, status, operator, model, compare, providers, simulate, replay, causes,
+        demo, init, check, calibrate, estimate, run, status, operator, model, compare, providers, simulate, replay,
+        causes,
     )  # fmt: skip
     for command in every:
         command.add_parser(commands)

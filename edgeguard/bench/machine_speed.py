@@ -1,0 +1,63 @@
+"""What this machine can do at best: FLOP/s of a large matrix product, and bytes/s read from memory. With numpy.
+
+Both are the best of several tries, because whatever else runs only makes them worse; so they are what is really reached
+and need no utilisation. The product is float32 through numpy's BLAS; kernels for quantised weights may be faster, and
+then a measured prefill is better than its estimate. Reading is spread over as many threads as there are cores, from far
+more memory than any cache holds.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from edgeguard.budget.roofline import Machine
+from edgeguard.clock import NS_PER_S, Clock
+from edgeguard.model.progress import Progress, silent
+
+GEMM_SIZES = (512, 1024, 2048)
+READ_BYTES = 256 << 20
+TRY_FOR_NS = NS_PER_S
+
+
+def measure_machine(*, clock: Clock, progress: Progress = silent, try_for_ns: int = TRY_FOR_NS) -> Machine:
+    """F and W of this machine, each tried for so long."""
+    steps = len(GEMM_SIZES) + 1
+    flops = []
+    for done, size in enumerate(GEMM_SIZES):
+        progress("measuring this machine", done, steps)
+        flops.append(_gemm_flops(size, clock=clock, for_ns=try_for_ns // len(GEMM_SIZES)))
+    progress("measuring this machine", steps - 1, steps)
+    bandwidth = _read_bandwidth(clock=clock, for_ns=try_for_ns)
+    progress("measuring this machine", steps, steps)
+    return Machine(flops=max(flops), bandwidth=bandwidth)
+
+
+def _gemm_flops(size: int, *, clock: Clock, for_ns: int) -> float:
+    generator = np.random.default_rng(0)
+    left, right = (generator.random((size, size), dtype=np.float32) for _ in range(2))
+    into = np.empty_like(left)
+    return 2 * size**3 * NS_PER_S / _best_ns(lambda: np.matmul(left, right, out=into), clock=clock, for_ns=for_ns)
+
+
+def _read_bandwidth(*, clock: Clock, for_ns: int) -> float:
+    threads = len(os.sched_getaffinity(0))
+    parts = np.array_split(np.ones(READ_BYTES // 4, np.float32), threads)
+    with ThreadPoolExecutor(threads) as pool:
+        return READ_BYTES * NS_PER_S / _best_ns(lambda: list(pool.map(np.max, parts)), clock=clock, for_ns=for_ns)
+
+
+def _best_ns(work: Callable[[], object], *, clock: Clock, for_ns: int) -> int:
+    """The least time of one piece of work; the first is left out, for it touches the memory."""
+    work()
+    until_ns = clock.now_ns() + for_ns
+    best_ns = None
+    while best_ns is None or clock.now_ns() < until_ns:
+        began_ns = clock.now_ns()
+        work()
+        elapsed_ns = max(1, clock.now_ns() - began_ns)
+        best_ns = elapsed_ns if best_ns is None else min(best_ns, elapsed_ns)
+    return best_ns

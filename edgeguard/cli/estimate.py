@@ -1,0 +1,269 @@
+"""``edgeguard estimate``: what a model can do at best on a machine, by the roofline."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from edgeguard.budget import roofline
+from edgeguard.budget.roofline import Estimate, Machine, Model, Work
+from edgeguard.cli.progress import progress_bars
+from edgeguard.cli.quantity import digits, scaled, seconds
+from edgeguard.clock import SystemClock
+from edgeguard.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+BATCHES = (1, 8, 32, 64)
+BITS = (16, 8, 4)
+
+_HELP = """\
+Says what a request takes at best, where that time goes, and what would help most, from five figures: the model's
+parameters P and bits per weight, the machine's FLOP/s F (of which the share u is really reached) and its memory's
+bytes/s W. A pass of n tokens takes the longer of 2·P·n / (F·u), its arithmetic, and P·b / W, reading every weight.
+
+  edgeguard estimate --parameters 7e9 --bits 16 --flops 1e14 --utilisation 0.4 --bandwidth 1e12 --prompt 1000
+  edgeguard estimate smollm2-135m --measure --prompt 26 --cached 149 --output 20
+
+MODEL is a model folder (with a /) or a recipe, as for 'edgeguard model build'. --measure times a matrix product and
+reading memory on this machine, a few seconds. 'edgeguard bench MODEL --measure' puts the measured rates beside.
+"""
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``estimate``; it sets ``func(args) -> int``."""
+    parser = commands.add_parser(
+        "estimate",
+        help="what a model can do at best on a machine, and what would help most",
+        description=_HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("model", nargs="?", metavar="MODEL", help="take the model's figures from it")
+    model = parser.add_argument_group("the model, where no MODEL is named")
+    model.add_argument("--parameters", type=float, metavar="P", help="such as 7e9")
+    model.add_argument("--bits", type=float, default=16, metavar="N", help="per weight (default: 16)")
+    model.add_argument("--kv-bytes", type=float, metavar="BYTES", help="cache per token; or from the next four:")
+    model.add_argument("--layers", type=int, metavar="L")
+    model.add_argument("--kv-heads", type=int, metavar="H", help="of keys and values: fewer with grouped queries")
+    model.add_argument("--head-size", type=int, metavar="D")
+    model.add_argument("--cache-bits", type=float, default=16, metavar="N", help="per element (default: 16)")
+    machine = parser.add_argument_group("the machine")
+    machine.add_argument("--measure", action="store_true", help="measure F and W here; u is then 1")
+    machine.add_argument("--flops", type=float, metavar="F", help="FLOP/s, such as 1e14")
+    machine.add_argument(
+        "--utilisation", type=float, default=0.4, metavar="U", help="of F; of a printed peak about 0.4 (the default)"
+    )
+    machine.add_argument("--bandwidth", type=float, metavar="W", help="of the memory, bytes/s, such as 1e12")
+    work = parser.add_argument_group("the request")
+    work.add_argument("--prompt", type=int, default=256, metavar="N", help="new tokens of the prompt (default: 256)")
+    work.add_argument("--cached", type=int, default=0, metavar="N", help="tokens before them that are cached")
+    work.add_argument("--output", type=int, default=20, metavar="N", help="tokens of the answer (default: 20)")
+    work.add_argument("--batch", type=int, default=1, metavar="B", help="so many such requests at once")
+    work.add_argument("--cache-bytes", type=float, metavar="BYTES", help="of each request, instead of counting tokens")
+    work.add_argument("--load", type=float, default=0.0, metavar="RHO", help="of a shared endpoint, 0 to 1")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+    parser.set_defaults(func=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    problems = list(_problems(arguments))
+    if problems:
+        raise ConfigError(problems)
+    with progress_bars() as progress:
+        model = _model(arguments, progress)
+        machine = _machine(arguments, progress)
+    work = Work(
+        prompt=arguments.prompt,
+        output=arguments.output,
+        cached=arguments.cached,
+        batch=arguments.batch,
+        cache_bytes=arguments.cache_bytes,
+        load=arguments.load,
+    )
+    found = roofline.estimate(model, machine, work)
+    if arguments.json:
+        print(json.dumps(_summary(model, machine, work, found), indent=2))
+    else:
+        _show(model, machine, work, found)
+    return 0
+
+
+def _problems(arguments: argparse.Namespace) -> list[str]:
+    """Everything that is missing or cannot be, not only the first."""
+    problems = []
+    if (arguments.model is None) == (arguments.parameters is None):
+        problems.append("the model is a MODEL or --parameters, one of the two")
+    if arguments.measure and (arguments.flops or arguments.bandwidth):
+        problems.append("--measure finds --flops and --bandwidth: name them or let them be measured")
+    if not arguments.measure and (arguments.flops is None or arguments.bandwidth is None):
+        problems.append("the machine is --flops and --bandwidth, or --measure")
+    positive = ("parameters", "bits", "kv_bytes", "layers", "kv_heads", "head_size", "cache_bits", "flops")
+    for name in (*positive, "utilisation", "bandwidth", "prompt", "output", "batch", "cache_bytes"):
+        value = getattr(arguments, name)
+        if value is not None and not 0 < value < float("inf"):
+            problems.append(f"--{name.replace('_', '-')} {value:g}: must be above 0")
+    if arguments.utilisation > 1:
+        problems.append(f"--utilisation {arguments.utilisation:g}: is a share, at most 1")
+    if arguments.cached < 0:
+        problems.append(f"--cached {arguments.cached}: must not be below 0")
+    if not 0 <= arguments.load < 1:
+        problems.append(f"--load {arguments.load:g}: must be from 0 to below 1; at 1 the queue grows without end")
+    shape = [arguments.layers, arguments.kv_heads, arguments.head_size]
+    if any(shape) and not all(shape):
+        problems.append("--layers, --kv-heads and --head-size belong together")
+    return problems
+
+
+def _model(arguments: argparse.Namespace, progress: Any) -> Model:
+    if arguments.model is not None:
+        from edgeguard.bench.model_figures import find_model, model_figures
+
+        return model_figures(find_model(arguments.model, progress=progress))[1]
+    kv_bytes = arguments.kv_bytes or 0.0
+    if arguments.layers:
+        kv_bytes = roofline.kv_bytes(
+            layers=arguments.layers,
+            kv_heads=arguments.kv_heads,
+            head_size=arguments.head_size,
+            bytes_per_element=arguments.cache_bits / 8,
+        )
+    return Model(
+        parameters=arguments.parameters,
+        weight_bytes=arguments.parameters * arguments.bits / 8,
+        kv_bytes_per_token=kv_bytes,
+    )
+
+
+def _machine(arguments: argparse.Namespace, progress: Any) -> Machine:
+    if arguments.measure:
+        from edgeguard.bench.machine_speed import measure_machine
+
+        return measure_machine(clock=SystemClock(), progress=progress)
+    return Machine(flops=arguments.flops, bandwidth=arguments.bandwidth, utilisation=arguments.utilisation)
+
+
+def _rates(model: Model, machine: Machine, work: Work) -> dict[str, dict[str, float]]:
+    """Tokens/s by bits and batch, each request's cache read with it."""
+    cache_bytes = work.cache_bytes
+    if cache_bytes is None:
+        cache_bytes = model.kv_bytes_per_token * (work.cached + work.prompt)
+    return {
+        f"{bits:.3g}": {
+            str(batch): roofline.tokens_per_s(model.at_bits(bits), machine, batch=batch, cache_bytes=cache_bytes)
+            for batch in sorted({*BATCHES, work.batch})
+        }
+        for bits in sorted({*BITS, model.bits}, reverse=True)
+    }
+
+
+def _summary(model: Model, machine: Machine, work: Work, found: Estimate) -> dict[str, Any]:
+    return {
+        "model": asdict(model),
+        "machine": asdict(machine),
+        "request": asdict(work),
+        **asdict(found),
+        "parts": {part.value: value_s for part, value_s in found.parts.items()},
+        "bottleneck": found.bottleneck.value,
+        "tokens_per_s_by_bits_and_batch": _rates(model, machine, work),
+    }
+
+
+def _show(model: Model, machine: Machine, work: Work, found: Estimate) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    for table in (
+        _given(model, machine, work),
+        _times(model, machine, work, found),
+        _shares(found),
+        _remedies(found),
+        _rate_table(model, machine, work),
+    ):
+        console.print(table)
+        console.print()
+
+
+def _facts() -> Table:
+    from rich.table import Table
+
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(style="bold", no_wrap=True)
+    return table
+
+
+def _given(model: Model, machine: Machine, work: Work) -> Table:
+    table = _facts()
+    table.add_row(
+        "model",
+        f"{roofline.billions(model.parameters)} parameters at {model.bits:.3g} bits: "
+        f"every pass reads {scaled(model.weight_bytes, 'B')}",
+    )
+    share = f" ({machine.utilisation:.0%} of {scaled(machine.flops, 'FLOP/s')})" if machine.utilisation < 1 else ""
+    table.add_row(
+        "machine", f"{scaled(machine.useful_flops, 'FLOP/s')}{share}, {scaled(machine.bandwidth, 'B/s')} of memory"
+    )
+    behind = f" behind {work.cached:,} cached" if work.cached else ""
+    alike = f", {work.batch} at once" if work.batch > 1 else ""
+    table.add_row("request", f"{work.prompt:,} new tokens{behind}, then {work.output:,} tokens of answer{alike}")
+    return table
+
+
+def _times(model: Model, machine: Machine, work: Work, found: Estimate) -> Table:
+    table = _facts()
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(style="dim")
+    arithmetic = 2 * model.parameters * work.prompt / machine.useful_flops >= found.first_token_s
+    short = "P·b / W: so short a prompt costs one reading of the weights"
+    table.add_row("first token", seconds(found.first_token_s), "2·P·n / (F·u)" if arithmetic else short)
+    compute = work.batch >= found.balanced_batch
+    table.add_row("step", seconds(found.step_s), "2·P·B / (F·u)" if compute else "(P·b + caches) / W")
+    table.add_row("request", seconds(found.service_s), f"the first token and {max(0, work.output - 1)} steps")
+    if work.load:
+        table.add_row("in the queue too", seconds(found.total_s), f"÷ (1 − ρ), at a load of {work.load:g}")
+    table.add_row("tokens/s", digits(found.tokens_per_s), "batch / step")
+    table.add_row("B*", digits(found.balanced_batch), "F·u·b / (2·W): with more at once, arithmetic is the limit")
+    if found.cache_bytes:
+        each = f"{work.batch} × " if work.batch > 1 else ""
+        what = f"{work.cached + work.prompt:,} tokens of {scaled(model.kv_bytes_per_token, 'B')}"
+        given = scaled(work.cache_bytes or 0.0, "B")
+        table.add_row("KV cache", scaled(found.cache_bytes, "B"), each + (what if work.cache_bytes is None else given))
+    return table
+
+
+def _shares(found: Estimate) -> Table:
+    from rich.table import Table
+
+    table = Table("where it goes", box=None, pad_edge=False)
+    table.add_column("time", justify="right")
+    table.add_column("share", justify="right")
+    for part, value_s in sorted(found.parts.items(), key=lambda item: -item[1]):
+        if value_s > 0:
+            mark = "bold" if part is found.bottleneck else ""
+            table.add_row(part.value, seconds(value_s), f"{value_s / found.total_s:.0%}", style=mark)
+    return table
+
+
+def _remedies(found: Estimate) -> Table:
+    from rich.table import Table
+
+    table = Table("what helps, best first", box=None, pad_edge=False)
+    table.add_column("request", justify="right")
+    table.add_column("saved", justify="right")
+    for remedy in found.remedies:
+        table.add_row(remedy.words, seconds(remedy.total_s), f"{remedy.saved_s / found.total_s:.0%}")
+    return table
+
+
+def _rate_table(model: Model, machine: Machine, work: Work) -> Table:
+    from rich.table import Table
+
+    rates = _rates(model, machine, work)
+    table = Table("tokens/s", box=None, pad_edge=False)
+    for batch in next(iter(rates.values())):
+        table.add_column(f"batch {batch}", justify="right")
+    for bits, row in rates.items():
+        table.add_row(f"{bits} bits", *(f"{rate:,.0f}" for rate in row.values()))
+    return table

@@ -6,12 +6,15 @@ Logic never reads a clock; it is handed ``now_ns``. Wall time is a label for peo
 
 from __future__ import annotations
 
+import calendar
 import time
 from typing import Protocol
 
 NS_PER_US = 1_000
 NS_PER_MS = 1_000_000
 NS_PER_S = 1_000_000_000
+
+_ISO = "%Y-%m-%dT%H:%M:%SZ"
 
 
 class Clock(Protocol):
@@ -81,4 +84,9 @@ def ns_from_ms(value_ms: float) -> int:
 
 def wall_time_iso() -> str:
     """The date and time as a label (UTC, ISO 8601); never compared, never subtracted."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    return time.strftime(_ISO, time.gmtime())
+
+
+def ns_from_iso(label: str) -> int:
+    """What ``wall_time_iso`` gave, as nanoseconds of the epoch: for files of programs that know no other time."""
+    return calendar.timegm(time.strptime(label, _ISO)) * NS_PER_S

@@ -1,7 +1,7 @@
 """A guard's end of the black box: a recorder to which steps are noted, here or in a process that waits to be killed.
 
-``python black_box.py FILE`` records without end and prints the number of the last step that its recorder says is on the
-disk. Every step is a transition, so that every one is synced.
+``python black_box.py FILE`` records without end and prints the number of each step up to which its recorder says
+that it is on the disk. Every step is a transition, so that every one is synced.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ def main(file: Path) -> None:
     box, said = BlackBox(file), 0
     while True:
         box.note()
-        if box.acknowledged and (newest := max(box.acknowledged)) > said:
-            said = newest
-            sys.stdout.write(f"{said}\n")
-            sys.stdout.flush()
+        for number in sorted(one for one in box.acknowledged if one > said):
+            said = number
+            sys.stdout.write(f"{number}\n")
+        sys.stdout.flush()
         time.sleep(0.0005)
 
 

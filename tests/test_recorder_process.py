@@ -49,7 +49,7 @@ def kill_guards(file: Path, times: int, *, seed: int) -> None:
             first = guard.stdout.readline()
             time.sleep(draw.uniform(0, 0.05))
             guard.kill()
-            last_words.append(int([first, *guard.stdout.read().split()][-1]))
+            last_words.append({int(one) for one in [first, *guard.stdout.read().split()]})
     flights: list[set[int]] = []
     for entry in read_flight(file):
         if isinstance(entry, FlightHeader):
@@ -57,7 +57,7 @@ def kill_guards(file: Path, times: int, *, seed: int) -> None:
         flights[-1] |= {step.number for step in steps_of([entry])}
     assert len(flights) == times
     for kept, acknowledged in zip(flights, last_words, strict=True):
-        assert set(range(1, acknowledged + 1)) <= kept
+        assert acknowledged <= kept
 
 
 def test_a_recorder_that_is_killed_is_replaced_and_what_it_acknowledged_is_there(tmp_path):

@@ -20,13 +20,13 @@ from pathlib import Path
 import jsonschema
 import pytest
 from robot import AHEAD, Robot, motors
-from service_rig import ServedRobot, served
+from service_rig import EDGEGUARD, ServedRobot, served
 
 from edgeguard.channel import encode
 from edgeguard.clock import NS_PER_S
 from edgeguard.service.entrance import CLIENT_LIMIT, MESSAGE_LIMIT_BYTES
 from edgeguard.service.sockets import CONTROL_SOCKET, MESSAGE_SCHEMA, NO_STAMP_NS, OBSERVE_SOCKET, received_observation
-from edgeguard.types import Action, Cause, Mode
+from edgeguard.types import Action, Cause, CycleRecord, Mode
 
 NOW_NS = 7_000 * NS_PER_S
 
@@ -117,6 +117,59 @@ def test_the_operators_word_in_a_superseded_observation_stops_too(service):
         service.signal(signal.SIGCONT)
         time.sleep(0.2)
     assert Cause.OPERATOR_STOP in service.status().causes
+
+
+def test_who_asks_for_records_hears_every_decision_and_every_transition(service):
+    service.start()
+    with service.client() as listener, service.client() as feeder:
+        heard = listener.records()
+        records, events = [], []
+        while len(records) < 5:
+            feeder.observe(AHEAD)
+            one = next(heard)
+            (records if isinstance(one, CycleRecord) else events).append(one)
+        assert [one.cycle for one in records] == list(range(records[0].cycle, records[0].cycle + 5))
+        assert records[-1].observation.fields["said"] == "go"
+    service.drive_until_armed()
+
+
+def test_a_listener_that_does_not_read_loses_records_and_delays_nothing(service):
+    service.start()
+    with raw(service) as deaf:
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+        deaf.send(encode({"type": "records"}))
+        service.drive_until_armed()
+        give_up = time.monotonic() + 20
+        while service.status().counters["records_unheard"] == 0:
+            assert time.monotonic() < give_up
+            service.drive(0.5)
+    service.drive_until_armed()
+
+
+def test_status_watch_prints_each_change_until_the_guard_ends(service):
+    service.start()
+    argv = [*EDGEGUARD, "status", "--watch", "--sockets", str(service.sockets)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as watch:
+        first = watch.stdout.readline()
+        assert first.startswith("inhibited")
+        service.drive_until_armed()
+        with service.client() as client:
+            client.stop()
+        service.drive(1.0)
+        service.signal(signal.SIGTERM)
+        rest = watch.stdout.read().splitlines()
+        assert watch.wait(timeout=10) == 14
+    assert any(line.startswith("latched: operator stop") for line in rest)
+    assert all(before != after for before, after in itertools.pairwise([first.rstrip(), *rest]))
+
+
+def test_status_says_what_the_codec_guarantees_and_what_becomes_of_the_record(service):
+    service.start()
+    service.drive(1.5)
+    status = service.status()
+    assert "motor controller" in status.guarantee
+    assert "is on the disk" in status.recorder
+    assert status.guarantee in " ".join(service.say("status").stdout.split())
 
 
 # What it is told, rightly and wrongly.
@@ -251,6 +304,7 @@ def test_the_schema_is_printed_and_knows_every_kind_of_message(service):
         "stop",
         "rearm",
         "status",
+        "records",
     ]
     assert str(MESSAGE_LIMIT_BYTES) in schema["description"]
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from edgeguard.errors import FlightLogError
 from edgeguard.recorder.frame import Damage, Frame, FrameKind, FrameReader, encode_frame
@@ -136,21 +136,32 @@ class FlightWriter:
         self.problem = f"{self._file}: {error.strerror}"
 
 
-class FlightReader:
-    """Bytes in, in any chunks; headers, steps and flaws out, in their order."""
+class Numbered(Protocol):
+    """What a step's document is read as."""
 
-    def __init__(self) -> None:
+    @property
+    def number(self) -> int: ...
+
+
+S = TypeVar("S", bound=Numbered)
+
+
+class DocumentReader(Generic[S]):
+    """Bytes in, in any chunks; headers, steps as ``decode`` reads them, and flaws out, in their order."""
+
+    def __init__(self, decode: Callable[[bytes], S]) -> None:
+        self._decode = decode
         self._frames = FrameReader()
         self._inflate: zlib._Decompress | None = None
         self._next_number: int | None = None
 
-    def feed(self, data: bytes) -> Iterator[FlightEntry]:
+    def feed(self, data: bytes) -> Iterator[FlightHeader | S | Flaw]:
         return self._read_all(self._frames.feed(data))
 
-    def finish(self) -> Iterator[FlightEntry]:
+    def finish(self) -> Iterator[FlightHeader | S | Flaw]:
         yield from self._read_all(self._frames.finish())
 
-    def _read_all(self, found: list[Frame | Damage]) -> Iterator[FlightEntry]:
+    def _read_all(self, found: list[Frame | Damage]) -> Iterator[FlightHeader | S | Flaw]:
         for one in found:
             if isinstance(one, Damage):
                 what = "the last record was never finished" if one.tail else "damaged"
@@ -161,7 +172,7 @@ class FlightReader:
             except (ValueError, zlib.error) as error:
                 yield self._break(one.offset, f"a record of {len(one.payload)} bytes cannot be read: {error}")
 
-    def _read(self, frame: Frame) -> Iterator[FlightEntry]:
+    def _read(self, frame: Frame) -> Iterator[FlightHeader | S | Flaw]:
         if frame.kind is FrameKind.HEADER:
             self._inflate, self._next_number = None, None
             yield decode_header(frame.payload)
@@ -174,7 +185,7 @@ class FlightReader:
         if self._inflate.unconsumed_tail:
             raise ValueError(f"it unpacks to more than {RECORD_LIMIT_BYTES} bytes")
         for document in lines.splitlines():
-            step = decode_step(document)
+            step = self._decode(document)
             if self._next_number is not None and step.number != self._next_number:
                 first, last = self._next_number, step.number - 1
                 yield Flaw(offset=frame.offset, detail=f"steps {first} to {last} are missing")
@@ -186,11 +197,24 @@ class FlightReader:
         return Flaw(offset=offset, detail=detail)
 
 
+class FlightReader(DocumentReader[FlightStep]):
+    """Every step in full."""
+
+    def __init__(self) -> None:
+        super().__init__(decode_step)
+
+
 def read_flight(file: Path) -> Iterator[FlightEntry]:
     """Everything in the log, oldest first, a piece at a time; ``FlightLogError`` when it is none."""
-    reader, begun = FlightReader(), False
+    return read_documents(file, FlightReader())
+
+
+def read_documents(file: Path, reader: DocumentReader[S], *, offset: int = 0) -> Iterator[FlightHeader | S | Flaw]:
+    """Like ``read_flight``, with another reader, or from a header's ``offset``."""
+    begun = False
     try:
         with file.open("rb") as stream:
+            stream.seek(offset)
             while chunk := stream.read(_CHUNK_BYTES):
                 for entry in reader.feed(chunk):
                     begun = begun or isinstance(entry, FlightHeader)

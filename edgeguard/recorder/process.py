@@ -70,7 +70,10 @@ class Recorder:
         while (left_ns := until_ns - self._clock.now_ns()) > 0:
             if not select.select([self._socket], [], [], left_ns / NS_PER_S)[0]:
                 return False
-            packet = self._socket.recv(PACKET_LIMIT_BYTES)
+            try:
+                packet = self._socket.recv(PACKET_LIMIT_BYTES)
+            except ConnectionResetError:  # said once, when the guard has left a report unread; its last steps come now
+                continue
             if not packet:
                 return True
             self._take(*decode_packet(packet))

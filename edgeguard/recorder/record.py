@@ -70,7 +70,7 @@ class FlightHeader:
     def config(self) -> Config:
         """The configuration as it was; ``ConfigError`` when this version of edgeguard no longer reads it."""
         return parse_config(
-            self.config_text.encode(), file=Path(self.config_file), schema=_loads(self.answer_schema.encode())
+            self.config_text.encode(), file=Path(self.config_file), schema=load_document(self.answer_schema.encode())
         )
 
     def settings(self, config: Config | None = None) -> Settings:
@@ -96,7 +96,7 @@ def encode_header(header: FlightHeader) -> bytes:
 
 
 def decode_header(document: bytes) -> FlightHeader:
-    header = from_plain(FlightHeader, _loads(document))
+    header = from_plain(FlightHeader, load_document(document))
     if header.format != FORMAT:
         raise ValueError(f"format {header.format!r}; this version of edgeguard reads {FORMAT!r}")
     return header
@@ -111,7 +111,7 @@ def encode_step(step: FlightStep) -> bytes | None:
 
 
 def decode_step(document: bytes) -> FlightStep:
-    return from_plain(FlightStep, _loads(document))
+    return from_plain(FlightStep, load_document(document))
 
 
 def text_of(value: object) -> str:
@@ -123,7 +123,7 @@ def _dumps(plain: object) -> str:
     return json.dumps(plain, separators=(",", ":"), default=_odd)
 
 
-def _loads(document: bytes) -> Any:
+def load_document(document: bytes) -> Any:
     try:
         return json.loads(document, object_hook=_restore)
     except RecursionError as error:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import select
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 
@@ -16,7 +16,7 @@ from edgeguard.errors import EdgeguardError, GuardGoneError
 from edgeguard.plain import from_plain
 from edgeguard.runtime.status import Status
 from edgeguard.service.sockets import CONTROL_SOCKET, OBSERVE_SOCKET
-from edgeguard.types import Value
+from edgeguard.types import CycleRecord, Event, Value
 
 PATIENCE_S = 2.0
 
@@ -75,6 +75,18 @@ class ServiceClient:
 
     def status(self) -> Status:
         return from_plain(Status, self._ask({"type": "status"}, reply="status")["status"])
+
+    def records(self) -> Iterator[CycleRecord | Event]:
+        """Every decision and every event from now on; ends with ``GuardGoneError`` when the guard does."""
+        self._ask({"type": "records"}, reply="done")
+        while not self._channel.closed:
+            select.select([self._channel], [], [])
+            for message in self._channel.receive():
+                if message["type"] == "record":
+                    yield from_plain(CycleRecord, message["record"])
+                elif message["type"] == "event":
+                    yield from_plain(Event, message["event"])
+        raise GuardGoneError(f"the guard behind {self._file} has ended")
 
     def close(self) -> None:
         self._channel.close()

@@ -28,11 +28,12 @@ CONNECTIONS_PER_WINDOW = 4
 
 
 class Client:
-    """One connection. ``messages`` counts those of this window, garbage included."""
+    """One connection. ``messages`` counts those of this window, garbage included; ``listens``: it wants the records."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.channel = Channel(sock, limit_bytes=MESSAGE_LIMIT_BYTES)
         self.messages = 0
+        self.listens = False
 
     def hear(self) -> list[Message]:
         garbage_before = self.channel.garbage
@@ -69,6 +70,10 @@ class Entrance:
         if self._connections < CONNECTIONS_PER_WINDOW:
             filenos.append(self._listener.fileno())
         return filenos
+
+    @property
+    def listeners(self) -> list[Client]:
+        return [client for client in self._clients if client.listens]
 
     def begin_window(self) -> None:
         """Everybody may speak again."""

@@ -106,6 +106,7 @@ class Service:
         return Heard(superseded=observations, operator=heard.operator, refusal=refusal)
 
     def tell(self, driver: Driver, now_ns: int) -> None:
+        self._sockets.publish(driver.take_records(), driver.take_events())
         if self._leave_by_ns is not None and self._settings is not None:
             self.ended = stands(driver, self._settings) or now_ns >= self._leave_by_ns
         if now_ns >= self._next_beat_ns:

@@ -3,10 +3,11 @@
 ==============  =========================================================  =============================================
 socket          takes                                                      who may connect, besides the same user, root
 ==============  =========================================================  =============================================
-observe.sock    ``observation``, ``stop``, ``status``                      the group of ``edgeguard run --group``
-control.sock    ``stop``, ``rearm``, ``status``                            the group of ``edgeguard run --operators``
+observe.sock    ``observation``, ``stop``, ``status``, ``records``          the group of ``edgeguard run --group``
+control.sock    ``stop``, ``rearm``, ``status``, ``records``                the group of ``edgeguard run --operators``
 ==============  =========================================================  =============================================
 
+Who asks for ``records`` hears every decision and every event from then on; what it does not read in time is lost to it.
 So *stop* takes effect for whoever may connect at all, and *re-arm* is a permission of its own. Of the observations that
 have arrived together the newest wins. An ``age_ms`` counts from the moment of hearing: who shares our monotonic clock
 does better with ``captured_ns``. A missing or impossible one becomes the core's *bad time stamp*, never "now".
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from edgeguard.channel import Message
@@ -26,7 +27,7 @@ from edgeguard.plain import to_plain
 from edgeguard.runtime.audience import Heard, heard
 from edgeguard.runtime.status import Status
 from edgeguard.service.entrance import WINDOW_NS, Client, Entrance
-from edgeguard.types import Observation, OperatorWord
+from edgeguard.types import CycleRecord, Event, Observation, OperatorWord
 
 OBSERVE_SOCKET = "observe.sock"
 CONTROL_SOCKET = "control.sock"
@@ -54,6 +55,7 @@ class Sockets:
     def __init__(self, directory: Path, *, group: int | None, operators: int | None) -> None:
         self._window_ends_ns = 0
         self._unusable = 0
+        self._unheard = 0
         self._observe = Entrance(directory / OBSERVE_SOCKET, group=group)
         try:
             self._control = Entrance(directory / CONTROL_SOCKET, group=operators)
@@ -71,6 +73,7 @@ class Sockets:
         return {
             "connections_refused": sum(entrance.refused for entrance in both),
             "clients_cut_off": sum(entrance.cut_off for entrance in both),
+            "records_unheard": self._unheard,
             "messages_unusable": self._unusable + sum(entrance.garbage for entrance in both),
         }
 
@@ -89,6 +92,15 @@ class Sockets:
         for client, message in self._control.hear():
             self._word(client, message, operator, among=tuple(OperatorWord), status=status)
         return heard(observations, operator)
+
+    def publish(self, records: Iterable[CycleRecord], events: Iterable[Event]) -> None:
+        """Tell everybody who has asked for records."""
+        listeners = [*self._observe.listeners, *self._control.listeners]
+        if listeners:
+            messages: list[Message] = [{"type": "event", "event": to_plain(one)} for one in events]
+            messages += [{"type": "record", "record": to_plain(one)} for one in records]
+            for listener in listeners:
+                self._unheard += sum(not listener.channel.send(message) for message in messages)
 
     def close(self) -> None:
         self._observe.close()
@@ -114,6 +126,9 @@ class Sockets:
         kind = message["type"]
         if kind == "status":
             client.channel.send({"type": "status", "status": to_plain(status())})
+        elif kind == "records":
+            client.listens = True
+            client.confirm()
         elif kind in [word.value for word in among]:
             operator.append(OperatorWord(kind))
             client.confirm()

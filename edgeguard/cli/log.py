@@ -1,0 +1,213 @@
+"""``edgeguard log``: read the black box. Follow it, show a stretch or one cycle, count, hand it to other programs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from edgeguard.cli.decision import decision_line, event_line
+from edgeguard.cli.run import add_sockets
+from edgeguard.clock import NS_PER_MS, NS_PER_S, SystemClock
+from edgeguard.errors import FlightLogError
+from edgeguard.plain import to_plain
+from edgeguard.recorder.export import EXPORTS, export_flight
+from edgeguard.recorder.flight import Cycle, Flight, find_flights, last_flight
+from edgeguard.recorder.follow import FlightFollower
+from edgeguard.recorder.rotation import FLIGHT_LOG, flight_files
+from edgeguard.recorder.statistics import FlightStatistics, statistics_of
+from edgeguard.service.client import ServiceClient
+from edgeguard.service.sockets import default_sockets
+from edgeguard.types import CycleRecord, Event
+
+_DESCRIPTION = """\
+Read the flight log: one line per decision, and one more when something begins or ends.
+
+  edgeguard log tail                              what the running guard decides, from its socket
+  edgeguard log tail LOG                          the same from a file, as tail -f does, across rotation
+  edgeguard log show LOG --from 60 --to 90        half a minute of the last start
+  edgeguard log show LOG --cycle 117              one decision, in full
+  edgeguard log show LOG --from 60 --plot p.png   a stretch as a picture
+  edgeguard log stats LOG                         who decided, why not the model, how long it took, what is missing
+  edgeguard log export LOG drive.mcap             for Foxglove; .parquet and .csv for tables
+
+LOG is a file, or the state directory of a guard: then the rotated files before it belong to it too. Seconds count from
+the guard's start. Of several starts the last one is meant; --start 1 is the one before it.
+
+exit codes: 0 done; 2 a file cannot be written; 12 a package is missing; 14 there is no guard to listen to; 15 LOG
+cannot be used.
+"""
+
+AGAIN_NS = 200 * NS_PER_MS
+LINES = 10
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``log``; its commands set ``func(args) -> int``."""
+    parser = commands.add_parser(
+        "log",
+        help="follow, show, count and export the flight log",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    actions = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    tail = actions.add_parser("tail", help="follow the decisions as they are made")
+    tail.add_argument("log", type=Path, nargs="?", metavar="LOG", help="a flight log (default: the guard's socket)")
+    tail.add_argument("--no-follow", action="store_true", help=f"print the last {LINES} decisions of LOG, and end")
+    tail.add_argument("--json", action="store_true", help="print one JSON object per line")
+    add_sockets(tail)
+    tail.set_defaults(func=_tail)
+    show = _on_log(actions, "show", "a stretch of a flight, or one cycle in full", _show)
+    _add_stretch(show)
+    show.add_argument("--cycle", type=int, metavar="N", help="only this decision, with everything that is known of it")
+    show.add_argument("--plot", type=Path, metavar="FILE", help="draw the stretch into this .png, .svg or .pdf")
+    show.add_argument("--json", action="store_true", help="print one JSON object per line")
+    stats = _on_log(actions, "stats", "counts by source and cause, times, damage and gaps", _stats)
+    stats.add_argument("--json", action="store_true", help="print one JSON object")
+    export = _on_log(actions, "export", "write the decisions for other programs", _export)
+    export.add_argument("file", type=Path, metavar="FILE", help=f"what to write; ends in {', '.join(EXPORTS)}")
+    _add_stretch(export)
+
+
+def _on_log(
+    actions: argparse._SubParsersAction[argparse.ArgumentParser], name: str, about: str, func: object
+) -> argparse.ArgumentParser:
+    parser = actions.add_parser(name, help=about)
+    parser.add_argument("log", type=Path, metavar="LOG", help="a flight log, or a guard's state directory")
+    parser.add_argument("--start", type=int, default=0, metavar="N", help="the N-th start before the last one")
+    parser.set_defaults(func=func)
+    return parser
+
+
+def _add_stretch(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--from", dest="from_s", type=float, default=0.0, metavar="S", help="seconds since its start")
+    parser.add_argument("--to", dest="to_s", type=float, metavar="S", help="seconds since its start")
+
+
+def _stretch(arguments: argparse.Namespace) -> tuple[int, int | None]:
+    to_ns = None if arguments.to_s is None else round(arguments.to_s * NS_PER_S)
+    return round(arguments.from_s * NS_PER_S), to_ns
+
+
+def _tail(arguments: argparse.Namespace) -> int:
+    if arguments.log is None:
+        with ServiceClient.any(arguments.sockets or default_sockets()) as client:
+            _print(client.records(), as_json=arguments.json)
+        return 0
+    log = arguments.log / FLIGHT_LOG if arguments.log.is_dir() else arguments.log
+    follower, clock = FlightFollower(log), SystemClock()
+    try:
+        _print(_last(list(follower.read())), as_json=arguments.json)
+        while not arguments.no_follow:
+            clock.sleep_until_ns(clock.now_ns() + AGAIN_NS)
+            _print(follower.read(), as_json=arguments.json)
+    finally:
+        follower.close()
+    return 0
+
+
+def _last(told: list[CycleRecord | Event]) -> list[CycleRecord | Event]:
+    """The last few decisions, with the events among them."""
+    decisions = [index for index, one in enumerate(told) if isinstance(one, CycleRecord)]
+    return told[decisions[-LINES] :] if len(decisions) > LINES else told
+
+
+def _print(told: Iterable[CycleRecord | Event], *, as_json: bool) -> None:
+    for one in told:
+        if as_json:
+            name = "record" if isinstance(one, CycleRecord) else "event"
+            print(json.dumps({"type": name, name: to_plain(one)}, default=str), flush=True)
+        elif isinstance(one, Event):
+            print(event_line(one, at_ns=one.at_ns), flush=True)
+        else:
+            print(decision_line(one, at_ns=one.decision.decided_ns), flush=True)
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    flight = last_flight(arguments.log, back=arguments.start)
+    from_ns, to_ns = _stretch(arguments)
+    if arguments.plot is not None:
+        _draw(flight, from_ns, to_ns, arguments)
+    shown = 0
+    for cycle in flight.cycles(from_ns=from_ns, to_ns=to_ns):
+        if arguments.cycle is not None and cycle.record.cycle != arguments.cycle:
+            continue
+        shown += 1
+        if arguments.cycle is not None:
+            print(json.dumps(_whole(cycle), indent=2, default=str))
+            break
+        if arguments.json:
+            print(json.dumps(_whole(cycle), default=str))
+        elif arguments.plot is None:
+            _print_cycle(cycle)
+    if not shown:
+        raise FlightLogError(f"{arguments.log}: no decision there; edgeguard log stats says what it holds")
+    return 0
+
+
+def _whole(cycle: Cycle) -> dict[str, object]:
+    return {
+        "at_s": cycle.at_ns / NS_PER_S,
+        "step": cycle.number,
+        "record": to_plain(cycle.record),
+        "events": to_plain(cycle.events),
+    }
+
+
+def _print_cycle(cycle: Cycle) -> None:
+    since_ns = cycle.record.decision.decided_ns - cycle.at_ns
+    for event in cycle.events:
+        print(event_line(event, at_ns=event.at_ns - since_ns))
+    print(decision_line(cycle.record, at_ns=cycle.at_ns))
+
+
+def _draw(flight: Flight, from_ns: int, to_ns: int | None, arguments: argparse.Namespace) -> None:
+    from edgeguard.simulation.plot import draw
+    from edgeguard.simulation.recorded import recorded_drive
+
+    drive = recorded_drive(flight.entries(), from_ns=from_ns, to_ns=to_ns)
+    about = f"recorded {drive.created}, from {arguments.log}"
+    draw(drive.timeline, title="recorded drive", about=about, axes=drive.axes, file=arguments.plot)
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    from_ns, to_ns = _stretch(arguments)
+    flight = last_flight(arguments.log, back=arguments.start)
+    count = export_flight(flight, arguments.file, from_ns=from_ns, to_ns=to_ns)
+    print(f"{arguments.file}: {count:,} decisions", file=sys.stderr)
+    return 0
+
+
+def _stats(arguments: argparse.Namespace) -> int:
+    flights, files = find_flights(arguments.log), flight_files(arguments.log)
+    found = statistics_of(last_flight(arguments.log, back=arguments.start))
+    n_bytes = sum(file.stat().st_size for file in files)
+    if arguments.json:
+        print(json.dumps({**to_plain(found), "starts": len(flights), "files": len(files), "bytes": n_bytes}, indent=2))
+        return 0
+    print(f"{arguments.log}: {n_bytes / 1e6:,.2f} MB in {len(files)} files, {len(flights)} starts of a guard")
+    print(f"the start of {found.created} with {found.config_file}:")
+    for line in _lines(found):
+        print(f"  {line}")
+    return 0
+
+
+def _lines(found: FlightStatistics) -> list[str]:
+    def listed(counts: dict[str, int]) -> str:
+        return ", ".join(f"{name} {count:,}" for name, count in sorted(counts.items(), key=lambda one: -one[1]))
+
+    def spread(values: dict[str, float]) -> str:
+        return " · ".join(f"{name} {value:g} ms" for name, value in values.items()) or "none"
+
+    return [
+        f"recorded   {found.duration_s:,.1f} s, {found.steps:,} steps, {found.decisions:,} decisions",
+        f"decided by {listed(found.sources)}",
+        f"modes      {listed(found.modes)}",
+        f"causes     {listed(found.causes) or 'none'}",
+        f"events     {listed(found.events) or 'none'}",
+        f"command    {spread(found.command_ms)}; {found.late} late, {found.unsent} could not be sent",
+        f"1st token  {spread(found.ttft_ms)}",
+        *[f"missing    {flaw.detail}" for flaw in found.flaws],
+    ]

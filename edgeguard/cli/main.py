@@ -15,6 +15,7 @@ from edgeguard.cli import (
     demo,
     estimate,
     init,
+    log,
     model,
     operator,
     providers,
@@ -51,7 +52,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     every = (
         demo, init, check, calibrate, estimate, run, status, operator, model, compare, providers, simulate, replay,
-        causes,
+        log, causes,
     )  # fmt: skip
     for command in every:
         command.add_parser(commands)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 
 import pytest
 
 from edgeguard.clock import NS_PER_MS, NS_PER_S
 from edgeguard.demo.operator import PHRASES, ROUTE, Operator, Utterance, Waypoint, Wish
 from edgeguard.demo.world import Pose, World
+from edgeguard.types import Value
 
 PERIOD_STEPS, STEP_NS = 20, 10 * NS_PER_MS
 AHEAD = (Waypoint(x=3.0, y=0.0), Waypoint(x=0.0, y=0.0))
@@ -34,10 +36,9 @@ def walk(*, seconds: int, seed: int = 1, deaf: bool = False) -> tuple[Operator, 
 
 
 def motion(wish: Wish) -> tuple[float, float]:
-    move, speed = wish.value
-    share = 1.0 if speed == "fast" else 0.6
-    linear = {"forward": 0.5, "back": -0.3}.get(move, 0.0)
-    return linear * share, {"left": share, "right": -share}.get(move, 0.0)
+    move, least = wish.value
+    speed = max(least, 0.3)
+    return {"forward": 1.0, "back": -0.6}.get(move, 0.0) * speed, {"left": 2.0, "right": -2.0}.get(move, 0.0) * speed
 
 
 def test_the_route_can_be_walked_without_touching_a_wall() -> None:
@@ -102,12 +103,14 @@ def test_where_it_waits_the_robot_is_told_to_stand() -> None:
 @pytest.mark.parametrize(
     ("wish", "answer", "met"),
     [
-        (Wish.FAST, {"move": "forward", "speed": "fast"}, True),
-        (Wish.FAST, {"move": "forward", "speed": "slow"}, False),
-        (Wish.FORWARD, {"move": "forward", "speed": "slow"}, True),
-        (Wish.FORWARD, {"move": "left", "speed": "slow"}, False),
-        (Wish.WAIT, {"move": "stop", "speed": "fast"}, True),
+        (Wish.FAST, {"move": "forward", "speed": 0.5}, True),
+        (Wish.FAST, {"move": "forward", "speed": Decimal("0.4")}, True),
+        (Wish.FAST, {"move": "forward", "speed": 0.3}, False),
+        (Wish.FORWARD, {"move": "forward", "speed": 0.1}, True),
+        (Wish.FORWARD, {"move": "left", "speed": 0.3}, False),
+        (Wish.WAIT, {"move": "stop", "speed": 0.5}, True),
+        (Wish.WAIT, {"move": "none", "speed": 0.3}, False),
     ],
 )
-def test_an_answer_is_what_was_meant_or_not(wish: Wish, answer: dict[str, str], met: bool) -> None:
+def test_an_answer_is_what_was_meant_or_not(wish: Wish, answer: dict[str, Value], met: bool) -> None:
     assert wish.met_by(answer) is met

@@ -17,7 +17,7 @@ from edgeguard.demo.world import START
 from edgeguard.link.controller_core import Receipt
 from edgeguard.types import Action, Cause
 
-FORWARD = {"move": "forward", "speed": "slow"}
+FORWARD = {"move": "forward", "speed": 0.3}
 BY_MODEL = cycle(values=FORWARD)
 SAFE = cycle(causes=(Cause.MISS,), decided_ms=195, on_wire_ms=198)
 STOPPED = Outcome(
@@ -88,7 +88,7 @@ def test_the_figures_are_those_of_the_fault_free_cycles() -> None:
 
 
 def test_obedience_is_what_the_operator_meant() -> None:
-    turned = cycle(values={"move": "left", "speed": "slow"})
+    turned = cycle(values={"move": "left", "speed": 0.3})
     assert summary([BY_MODEL, BY_MODEL, BY_MODEL, turned]).obeyed == 0.75
     assert summary([cycle(values=FORWARD, wish=Wish.FAST)]).obeyed == 0
     assert summary([SAFE]).obeyed is None

@@ -8,7 +8,7 @@ from demo_cycles import cycle
 from edgeguard.demo.timeline import decisive, header, line, speed_bar
 from edgeguard.types import Cause, Grade, Mode
 
-FORWARD = {"move": "forward", "speed": "slow"}
+FORWARD = {"move": "forward", "speed": 0.3}
 
 
 def shown(one, *, heard_before: str | None = "drive ahead", narrow: bool = False) -> str:
@@ -20,15 +20,15 @@ def shown(one, *, heard_before: str | None = "drive ahead", narrow: bool = False
     [
         (
             cycle(number=44, values=FORWARD),
-            "   44  0.3      40      2      73    +87     │████▊       armed       model  forward slow",
+            "   44  0.3      40      2      73    +87     │████▊       armed       model  forward 0.3",
         ),
         (
             cycle(number=45, values=FORWARD, linear=0.0, angular=0.6),
-            "   45  0.3      40      2      73    +87     │         ↺  armed       model  forward slow",
+            "   45  0.3      40      2      73    +87     │         ↺  armed       model  forward 0.3",
         ),
         (
             cycle(values=FORWARD, linear=0.25, adjusted=("linear: 0.5 -> 0.25 (near a wall)",)),
-            "    1  0.3      40      2      73    +87     │████        armed       model  forward slow clamped",
+            "    1  0.3      40      2      73    +87     │████        armed       model  forward 0.3 clamped",
         ),
         (
             cycle(causes=(Cause.MISS,), mode=Mode.INTERVENING, grade=Grade.COMFORTABLE, on_wire_ms=199, linear=0.1),
@@ -78,7 +78,7 @@ def test_what_is_said_stands_under_its_name() -> None:
 
 def test_a_narrow_terminal_keeps_what_matters() -> None:
     text = shown(cycle(number=44, values=FORWARD), narrow=True)
-    assert text == "   44      40      73     │████▊       armed       model  forward slow"
+    assert text == "   44      40      73     │████▊       armed       model  forward 0.3"
     assert len(header(narrow=True).plain.rstrip()) <= len(text) <= 80
     heard = shown(cycle(number=44, values=FORWARD), heard_before="take a left", narrow=True)
     assert heard.splitlines() == ["       “drive ahead”", text]

@@ -11,26 +11,29 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import Enum
 
 from edgeguard.clock import NS_PER_MS, NS_PER_S
 from edgeguard.demo.world import Pose
+from edgeguard.types import Value
 
 
 class Wish(Enum):
-    """What the operator wants: the answer that would be right, ``None`` where any speed is."""
+    """What the operator wants: the move that would be right, and the least speed of it in metres per second."""
 
-    FAST = ("forward", "fast")
-    FORWARD = ("forward", None)
-    LEFT = ("left", None)
-    RIGHT = ("right", None)
-    BACK = ("back", None)
-    WAIT = ("stop", None)
+    FAST = ("forward", 0.4)
+    FORWARD = ("forward", 0.0)
+    LEFT = ("left", 0.0)
+    RIGHT = ("right", 0.0)
+    BACK = ("back", 0.0)
+    WAIT = ("stop", 0.0)
 
-    def met_by(self, answer: Mapping[str, object]) -> bool:
+    def met_by(self, answer: Mapping[str, Value]) -> bool:
         """Whether an answer of the model is what was meant."""
-        move, speed = self.value
-        return answer.get("move") == move and speed in (None, answer.get("speed"))
+        move, least = self.value
+        speed = answer.get("speed")
+        return answer.get("move") == move and isinstance(speed, (float, Decimal)) and float(speed) >= least
 
     def seen_in(self, *, linear_m_s: float, angular_rad_s: float) -> bool:
         """Whether the robot does it."""

@@ -1,7 +1,7 @@
 """The live timeline: one line per period, with what a person wants to see go by. Pure: a cycle in, text out.
 
     cycle  age prefill passes command  slack    speed        mode         decided by            the operator says
-       44  0.3      41      2      69    +87    │████▌    ↺  armed        model  left slow      “take a left”
+       44  0.3      41      2      69    +87    │████▌    ↺  armed        model  left 0.3       “take a left”
 
 Milliseconds: *age* of the observation when the guard had it; *prefill* is the first pass; *command* the time from the
 observation's capture to its command's last byte on the wire; *slack* is what the bound leaves of the budget. The bar is

@@ -1,0 +1,173 @@
+"""Trains a low-rank adapter (LoRA) of a recipe's model on cases in the evaluation file's format; saves it as PEFT does.
+
+    python models/training/train.py --config robot.toml --data train.jsonl --dev dev.jsonl --out models/adapters/NAME
+
+The base stays the file's weights. The loss is the cross-entropy of the answer's choices among the tokens that are
+allowed there, which is what the runtime's decoder does; the shared prefix is run once a batch. Seeded: the same data,
+seed and machine give the same adapter, and another machine one that differs in rounding only. Half an hour on two CPU
+cores with bfloat16; it uses a GPU if torch sees one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import torch
+from base import base_model
+from examples import Example, Examples
+from peft import LoraConfig, get_peft_model, get_peft_model_state_dict
+from peft.helpers import disable_input_dtype_casting
+from safetensors.torch import save_file
+from torch.nn.functional import cross_entropy
+from transformers import DynamicCache
+
+from edgeguard.bench.subject import model_folder
+from edgeguard.config import load_config
+from edgeguard.model.build import default_cache_dir
+from edgeguard.model.fetch import fetch
+from edgeguard.model.progress import silent
+from edgeguard.model.recipe import find
+
+TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+RANK, ALPHA = 8, 16
+WARM_UP = 0.05
+"""Share of the steps in which the learning rate rises; it falls as a cosine afterwards."""
+
+BUCKET = 16
+"""Batches are cut from so many batches' examples sorted by length, so that little is padding."""
+
+
+class Student:
+    """The base with an adapter in it, and the logits of the answer's alphabet."""
+
+    def __init__(self, *, gguf: Path, examples: Examples, targets: Sequence[str], device: str) -> None:
+        self._dtype = torch.bfloat16 if device == "cuda" or torch.cpu._is_avx512_bf16_supported() else torch.float32
+        base = base_model(gguf, dtype=self._dtype).to(device)
+        lora = LoraConfig(r=RANK, lora_alpha=ALPHA, target_modules=list(targets), bias="none", task_type="CAUSAL_LM")
+        self.adapted = get_peft_model(base, lora, autocast_adapter_dtype=True)
+        self._body = self.adapted.base_model.model.model
+        self._device = device
+        self._prefix = torch.tensor([examples.prefix], device=device)
+        self._columns = {token: at for at, token in enumerate(examples.alphabet)}
+        self._head = base.lm_head.weight[list(examples.alphabet)].float()
+
+    def logits(self, batch: Sequence[Example]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Per choice of the batch: logits of the alphabet (what is not allowed is -inf), and the right column."""
+        longest = max(len(example.tokens) for example in batch)
+        # Padding stands behind every choice, so nothing that counts attends to it.
+        padded = [[*example.tokens, *[0] * (longest - len(example.tokens))] for example in batch]
+        ids = torch.tensor(padded, device=self._device)
+        cache = DynamicCache()
+        # The adapter's own weights stay float32; its products are computed as the base's are.
+        with disable_input_dtype_casting(self.adapted), torch.autocast(self._device, dtype=self._dtype):
+            self._body(self._prefix, past_key_values=cache, use_cache=True)
+            cache.batch_repeat_interleave(len(batch))
+            hidden = self._body(ids, past_key_values=cache, use_cache=True).last_hidden_state
+        choices = [(row, choice) for row, example in enumerate(batch) for choice in example.choices]
+        rows, before = [row for row, _ in choices], [choice.at - 1 for _, choice in choices]
+        logits = hidden[rows, before].float() @ self._head.T
+        forbidden = torch.full_like(logits, -math.inf)
+        for at, (_, choice) in enumerate(choices):
+            forbidden[at, [self._columns[token] for token in choice.allowed]] = 0
+        right = torch.tensor([self._columns[choice.right] for _, choice in choices], device=self._device)
+        return logits + forbidden, right
+
+    @torch.no_grad()
+    def accuracy(self, examples: Sequence[Example], *, batch: int = 64) -> list[float]:
+        """Share of right choices, by their place in the answer (the earlier ones given)."""
+        hits: dict[int, list[bool]] = {}
+        for start in range(0, len(examples), batch):
+            part = examples[start : start + batch]
+            logits, right = self.logits(part)
+            places = [place for example in part for place in range(len(example.choices))]
+            for place, hit in zip(places, (logits.argmax(1) == right).tolist(), strict=True):
+                hits.setdefault(place, []).append(hit)
+        return [sum(hits[place]) / len(hits[place]) for place in sorted(hits)]
+
+    def save(self, folder: Path) -> None:
+        """PEFT's layout, in float16."""
+        folder.mkdir(parents=True, exist_ok=True)
+        state = get_peft_model_state_dict(self.adapted)
+        save_file({name: one.to(torch.float16).contiguous() for name, one in state.items()}, folder / WEIGHTS)
+        settings = self.adapted.peft_config["default"].to_dict() | {"inference_mode": True}
+        text = json.dumps(settings, indent=2, sort_keys=True, default=sorted)
+        (folder / "adapter_config.json").write_text(f"{text}\n")
+
+
+WEIGHTS = "adapter_model.safetensors"
+
+
+def batches(examples: Sequence[Example], *, size: int, seed: int) -> Iterator[list[Example]]:
+    """Endless, epoch after epoch, each in another order."""
+    draw = random.Random(seed)
+    while True:
+        order = draw.sample(examples, len(examples))
+        for start in range(0, len(order), size * BUCKET):
+            bucket = sorted(order[start : start + size * BUCKET], key=lambda example: len(example.tokens))
+            parts = [bucket[at : at + size] for at in range(0, len(bucket), size)]
+            yield from draw.sample(parts, len(parts))
+
+
+def train(student: Student, *, data: Sequence[Example], dev: Sequence[Example], args: argparse.Namespace) -> None:
+    parameters = [one for one in student.adapted.parameters() if one.requires_grad]
+    optimiser = torch.optim.AdamW(parameters, lr=args.rate, weight_decay=0.0)
+    steps = math.ceil(args.epochs * len(data) / args.batch)
+    rise = max(1, round(WARM_UP * steps))
+    began, losses = time.monotonic(), []
+    for step, batch in zip(range(1, steps + 1), batches(data, size=args.batch, seed=args.seed), strict=False):
+        share = step / rise if step < rise else 0.5 * (1 + math.cos(math.pi * (step - rise) / max(1, steps - rise)))
+        optimiser.param_groups[0]["lr"] = args.rate * share
+        loss = cross_entropy(*student.logits(batch))
+        optimiser.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+        optimiser.step()
+        losses.append(loss.item())
+        if step % args.report == 0 or step == steps:
+            recent = losses[-args.report :]
+            right = " ".join(f"{one:.3f}" for one in student.accuracy(dev)) if dev else "-"
+            elapsed = time.monotonic() - began
+            print(
+                f"step {step}/{steps}  loss {sum(recent) / len(recent):.3f}  dev {right}  {elapsed:.0f} s", flush=True
+            )
+            student.save(args.out)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--config", type=Path, required=True, help="the robot's configuration; its model is a recipe")
+    parser.add_argument("--data", type=Path, required=True, help="cases to train on, JSON Lines")
+    parser.add_argument("--dev", type=Path, help="cases to look at during training")
+    parser.add_argument("--out", type=Path, required=True, help="the adapter's folder")
+    parser.add_argument("--epochs", type=float, default=3)
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--rate", type=float, default=1e-3)
+    parser.add_argument("--seed", type=int, default=8)
+    parser.add_argument("--threads", type=int, default=0, help="0: every core")
+    parser.add_argument("--targets", default=",".join(TARGETS))
+    parser.add_argument("--report", type=int, default=50, help="steps between two looks at --dev, each saves")
+    args = parser.parse_args()
+    torch.manual_seed(args.seed)
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    config = load_config(args.config)
+    examples = Examples(config=config, folder=model_folder(config))
+    with tempfile.TemporaryDirectory() as scratch:
+        source = find(config.model.folder).source
+        gguf = fetch(source, downloads=default_cache_dir() / "downloads", scratch=Path(scratch), progress=silent)
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        student = Student(gguf=gguf, examples=examples, targets=args.targets.split(","), device=device)
+    data, dev = examples.read(args.data), examples.read(args.dev) if args.dev else []
+    print(f"{len(data)} cases, prefix {len(examples.prefix)} tokens, alphabet {len(examples.alphabet)}", flush=True)
+    train(student, data=data, dev=dev, args=args)
+
+
+if __name__ == "__main__":
+    main()

@@ -87,9 +87,11 @@ class WorkerClient:
             elif message["type"] == "ready":
                 return _read_ready(message)
 
-    def sweep(self, *, sizes: Sequence[int], repeats: int, limit_ns: int) -> list[PassTimes]:
-        """Have passes of these sizes timed, each so many times."""
-        self._channel.send({"type": "sweep", "sizes": list(sizes), "repeats": repeats})
+    def sweep(
+        self, *, sizes: Sequence[int], repeats: int, limit_ns: int, depths: Sequence[int] = ()
+    ) -> list[PassTimes]:
+        """Have passes of these sizes timed, each so many times, behind so many tokens (default: behind the prefix)."""
+        self._channel.send({"type": "sweep", "sizes": list(sizes), "repeats": repeats, "depths": list(depths)})
         until_ns = self._clock.now_ns() + limit_ns
         while True:
             message = self._receive(until_ns, what="done with its sweep")
@@ -97,12 +99,16 @@ class WorkerClient:
                 rows = message["rows"]
                 return [PassTimes(k=row["k"], p=row["p"], elapsed_ns=tuple(row["elapsed_ns"])) for row in rows]
 
-    def ask(self, request: Request, *, admit: bool, limit_ns: int, token_by_token: bool = False) -> Reply:
+    def ask(
+        self, request: Request, *, admit: bool, limit_ns: int, token_by_token: bool = False, may_draft: bool = True
+    ) -> Reply:
         """Hand a request over and wait for its answer; answers to other requests are dropped.
 
-        ``token_by_token`` asks for the way that everybody else takes, for comparison.
+        ``token_by_token`` asks for the way that everybody else takes, for comparison; without ``may_draft`` the last
+        answer is not the draft of this one.
         """
-        self._channel.send({**request_message(request, admit=admit), "token_by_token": token_by_token})
+        message = request_message(request, admit=admit)
+        self._channel.send({**message, "token_by_token": token_by_token, "draft": may_draft})
         until_ns = self._clock.now_ns() + limit_ns
         while True:
             message = self._receive(until_ns, what=f"done with request {request.request_id}")
@@ -117,6 +123,7 @@ class WorkerClient:
         for message in self._spawner_channel.receive():
             if message["type"] == "spawned":
                 self._worker_pid = int(message["pid"])
+        assert self._worker_pid is not None, "asked before it was ready"
         try:
             return int(psutil.Process(self._worker_pid).memory_info().rss)
         except psutil.NoSuchProcess as error:

@@ -5,7 +5,7 @@ direction   message                                   meaning
 ==========  ========================================  ===================================================
 to worker   ``request``                               answer this observation by ``answer_by_ns``
 to worker   ``cancel`` request_id                     nobody waits for this one any more
-to worker   ``sweep`` sizes, repeats                  time passes of these sizes (calibration only)
+to worker   ``sweep`` sizes, repeats, depths          time passes of these sizes (calibration only)
 from worker ``warming`` phase, done, total            how far the start has come
 from worker ``ready`` identity, prefix_tokens, …      warmed up; ``bound_ns`` of the typical request if known
 from worker ``failed`` error, exit_code               it will not become ready, and why
@@ -92,6 +92,7 @@ def answer_message(answer: Answer) -> Message:
         "times_ns": [answer.started_ns, answer.finished_ns, answer.tokenise_ns, answer.parse_ns],
         "passes": [[one.k, one.p, one.elapsed_ns] for one in answer.passes],
         "confidence": answer.confidence,
+        "draft": [answer.drafted_tokens, answer.accepted_tokens],
     }
 
 
@@ -99,14 +100,14 @@ def read_answer(message: Mapping[str, Any]) -> Answer | None:
     """An answer as the worker states it; its values are not yet checked against the schema."""
     numbers, times_ns = _integers(message, ("request_id", "epoch")), message.get("times_ns")
     values, bound_ns, passes = message.get("values"), message.get("bound_ns"), message.get("passes")
-    confidence = message.get("confidence")
+    confidence, draft = message.get("confidence"), message.get("draft", [0, 0])
     if numbers is None or message.get("finish") not in list(Finish) or not (values is None or _is_flat(values)):
         return None
     if not _is_integers(times_ns, length=4) or not (bound_ns is None or _is_integer(bound_ns)):
         return None
     if not isinstance(passes, list) or not all(_is_integers(one, length=3) for one in passes):
         return None
-    if not (confidence is None or _is_share(confidence)):
+    if not (confidence is None or _is_share(confidence)) or not _is_integers(draft, length=2):
         return None
     return Answer(
         request_id=numbers[0],
@@ -122,6 +123,8 @@ def read_answer(message: Mapping[str, Any]) -> Answer | None:
         parse_ns=times_ns[3],
         passes=tuple(Pass(k=k, p=p, elapsed_ns=elapsed_ns) for k, p, elapsed_ns in passes),
         confidence=None if confidence is None else float(confidence),
+        drafted_tokens=draft[0],
+        accepted_tokens=draft[1],
     )
 
 

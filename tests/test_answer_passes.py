@@ -74,6 +74,29 @@ def test_the_extremes_are_those_of_all_paths(family: str, price: Callable[[int, 
             assert totals[found.passes] == pytest.approx(found.price)
 
 
+@pytest.mark.parametrize("price", PRICES.values(), ids=list(PRICES))
+def test_behind_a_choice_they_are_those_of_the_tokens_that_may_be_chosen(price: Callable[[int, int], float]) -> None:
+    machine = automaton(FAMILIES[0])
+    prices = PathPrices(automaton=machine, price=price)
+    for state in {machine.after_forced(state) for state in choices(machine)}:
+        if machine.finished(state):
+            continue
+        rests = {
+            token: [
+                sum(price(k, p) for k, p in passes)
+                for passes in every_rest(machine, machine.step(state, token), 1, 190)
+            ]
+            for token in machine.allowed(state)
+        }
+        everything = [total for totals in rests.values() for total in totals]
+        assert prices.dearest_behind(choice=state, cached=190) == pytest.approx(max(everything))
+        assert prices.cheapest_behind(choice=state, cached=190) == pytest.approx(min(everything))
+        for but in rests:
+            others = [total for token, totals in rests.items() if token != but for total in totals]
+            found = prices.dearest_behind(choice=state, but=but, cached=190)
+            assert found == pytest.approx(max(others))
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     values=st.lists(st.text("ab1", max_size=4), min_size=1, max_size=6, unique=True),

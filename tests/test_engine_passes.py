@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from edgeguard.answer import Automaton
+from edgeguard.answer import Automaton, Draft
 from edgeguard.config import load_config
 from edgeguard.engine.decoder import Decoded, LogitsError
 from edgeguard.engine.engine import PREFILL_TOKENS, CancelledPassError, Engine
@@ -73,6 +73,21 @@ def test_a_pass_of_one_token_runs_the_one_before_it_again(engine: Engine) -> Non
     engine.cache.rewind(4)
     engine.run(tokens[4:], again=False)
     assert (engine.passes[-1].k, engine.passes[-1].p) == (1, 4)
+
+
+@pytest.mark.parametrize("k", [33, 65, 97])
+def test_a_token_alone_behind_whole_tiles_is_given_company(model: LanguageModel, k: int) -> None:
+    engine = model.engine
+    tokens = [3 + at * 7 % 300 for at in range(k + 10)]
+    expected = cold(engine, tokens)
+    for parts in ((tokens[:10], tokens[10:]), (tokens[:k], tokens[k:])):
+        engine.begin()
+        engine.cache.rewind(0)
+        for part in parts:
+            logits = engine.run(part)
+        assert np.array_equal(logits, expected)
+        assert all(one.k % 32 != 1 for one in engine.passes)
+        assert engine.cache.tokens == tokens
 
 
 @given(first=TOKENS, second=TOKENS, shared=st.integers(0, 60))
@@ -225,17 +240,18 @@ def test_the_same_observation_again_runs_only_what_it_must(model: LanguageModel)
     assert run.p == len(prompt) - 1
 
 
-def test_giving_up_is_asked_before_each_pass_with_what_is_left(model: LanguageModel) -> None:
+def test_the_guide_is_asked_before_each_pass_with_what_is_left(model: LanguageModel) -> None:
     asked: list[tuple[int, int, int]] = []
 
-    def give_up(*, state: int, pending: int, cached: int) -> bool:
+    def give_up(draft: Draft, *, state: int, pending: int, cached: int) -> int | None:
         asked.append((state, pending, cached))
-        return len(asked) == 2
+        assert draft.tokens == model.automaton.forced(state)
+        return None if len(asked) == 2 else 0
 
     prompt = model.prompt.request(observation())
     model.engine.prefill(model.prompt.prefix)
     model.engine.begin()
-    assert model.decoder.decode(prompt, give_up=give_up) is None
+    assert model.decoder.decode(prompt, guide=give_up) is None
     assert len(model.engine.passes) == 1
     start, prefix = model.automaton.start, len(model.prompt.prefix)
     assert asked[0] == (start, len(prompt) - prefix, prefix)

@@ -16,15 +16,19 @@ from edgeguard.answer.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from edgeguard.answer.automaton import Automaton, compile_answer
+    from edgeguard.answer.draft import Draft, Memory, Reach
     from edgeguard.answer.passes import PassPath, PathPrices
 
 __all__ = [
     "Automaton",
     "Choice",
+    "Draft",
     "Field",
     "Grid",
+    "Memory",
     "PassPath",
     "PathPrices",
+    "Reach",
     "Scalar",
     "Vocabulary",
     "check_values",
@@ -37,6 +41,9 @@ __all__ = [
 _HOMES = {
     "Automaton": "automaton",
     "compile_answer": "automaton",
+    "Draft": "draft",
+    "Memory": "draft",
+    "Reach": "draft",
     "PassPath": "passes",
     "PathPrices": "passes",
 }

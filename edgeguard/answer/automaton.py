@@ -72,10 +72,7 @@ class Automaton:
                 self._behind[state] = self._behind[target]
                 self._shape[state] = self._shape[target]
             elif targets:
-                shape = frozenset(
-                    (1 + self._run[target] if self._shape[target] else 0, self._shape[target]) for target in targets
-                )
-                self._shape[state] = known.setdefault(shape, len(known) + 1)
+                self._shape[state] = known.setdefault(self.ways(state), len(known) + 1)
         self.shapes: tuple[Shape, ...] = (frozenset(), *known)
         """By shape number: (tokens of the next pass, the shape after it); lower numbers come later in the answer."""
         self.alphabet = frozenset(token for edges in self._edges if len(edges) > 1 for token in edges)
@@ -116,6 +113,13 @@ class Automaton:
     def shape(self, state: int) -> int:
         """The number in ``shapes`` of what passes can follow the choice behind ``forced(state)``."""
         return self._shape[state]
+
+    def ways(self, choice: int, *, but: int | None = None) -> Shape:
+        """The passes that can follow a choice, as in ``shapes``; only those behind other tokens than ``but``."""
+        targets = (target for token, target in self._edges[choice].items() if token != but)
+        return frozenset(
+            (1 + self._run[target] if self._shape[target] else 0, self._shape[target]) for target in targets
+        )
 
     def encode(self, values: Mapping[str, object]) -> Tokens:
         """The whole path of an answer, end tokens included; ``AnswerError`` when it is none of these."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from edgeguard.answer.automaton import NO_CHOICE, Automaton
+from edgeguard.answer.automaton import NO_CHOICE, Automaton, Shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +41,16 @@ class PathPrices:
         """The rest that costs least: below its price no answer can be complete."""
         return self._cheapest.path(state, pending, cached)
 
+    def dearest_behind(self, *, choice: int, but: int | None = None, cached: int) -> float:
+        """What the dearest rest behind a choice costs, ``cached`` tokens being before it; behind the token ``but``,
+        whatever it costs, it is not.
+        """
+        return self._dearest.behind(choice, but, cached)
+
+    def cheapest_behind(self, *, choice: int, cached: int) -> float:
+        """What the cheapest rest behind a choice costs."""
+        return self._cheapest.behind(choice, None, cached)
+
 
 # From a choice on: the price to the end, the size of the next pass and the shape behind it (0, 0 when none is needed).
 _Step = tuple[float, int, int]
@@ -60,6 +70,7 @@ class _Extreme:
         self._price = price
         self._choose = choose
         self._steps: dict[tuple[int, int], _Step] = {}  # by shape of the choice and tokens cached
+        self._ways: dict[tuple[int, int | None], Shape] = {}  # by state of the choice and the token left out
 
     def path(self, state: int, pending: int, cached: int) -> PassPath:
         size, shape = pending + self._automaton.forced_length(state), self._automaton.shape(state)
@@ -70,6 +81,14 @@ class _Extreme:
             cached += size
             _, size, shape = self._steps[shape, cached]
         return PassPath(passes=tuple(passes), price=sum(self._price(k, p) for k, p in passes))
+
+    def behind(self, choice: int, but: int | None, cached: int) -> float:
+        if (choice, but) not in self._ways:
+            self._ways[choice, but] = self._automaton.ways(choice, but=but)
+        ways = self._ways[choice, but]
+        for size, after in ways:
+            self._solve(after, cached + size)
+        return self._best(ways, cached)[0]
 
     def _solve(self, shape: int, cached: int) -> None:
         """Fill ``_steps`` for every pair that can follow: collected from the front, priced from the back."""
@@ -85,9 +104,10 @@ class _Extreme:
                     self._steps[one, position] = self._step(one, position)
 
     def _step(self, shape: int, cached: int) -> _Step:
-        if shape == NO_CHOICE:
-            return (0.0, 0, NO_CHOICE)
+        return self._best(self._automaton.shapes[shape], cached) if shape else (0.0, 0, NO_CHOICE)
+
+    def _best(self, ways: Shape, cached: int) -> _Step:
         return self._choose(
             (self._price(size, cached) + self._steps[after, cached + size][0] if after else 0.0, size, after)
-            for size, after in self._automaton.shapes[shape]
+            for size, after in ways
         )

@@ -4,7 +4,7 @@
 """
 
 from edgeguard.budget.cost import PassCost, PassTimes
-from edgeguard.budget.planner import Planner
+from edgeguard.budget.planner import Plan, Planner
 from edgeguard.budget.profile import Bound, Profile, RequestTimes, Schedule, Soak, differences, fingerprint_digest
 from edgeguard.budget.profile_json import load_profile, parse_profile, profile_text
 
@@ -12,6 +12,7 @@ __all__ = [
     "Bound",
     "PassCost",
     "PassTimes",
+    "Plan",
     "Planner",
     "Profile",
     "RequestTimes",

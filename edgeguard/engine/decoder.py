@@ -1,12 +1,18 @@
-"""Decodes one answer in as few passes as its automaton allows: a pass per choice, and nothing behind the last.
+"""Decodes one answer in as few passes as its automaton and its draft allow, and nothing behind the last choice.
 
-The first pass carries what is new of the prompt and the answer's first forced run; each later one the token just
-chosen and the forced run behind it. The model is asked only where it has a choice, and only about the tokens that may
-follow: greedy, the likeliest of them; of equals the one with the lowest id.
+A pass carries what is new of the prompt (later: the token just chosen), the answer's forced run, and as much of a draft
+as its guide says: what the answer is likely to be, from what was chosen the last time (``edgeguard.answer.Memory``).
+At each choice on the way the logits of the position before it say what the model wants there. As long as that is the
+draft's token, the pass goes on to the next choice; where it is another, what was run behind is forgotten. So an answer
+that has not changed takes one pass, and every answer is that of plain greedy decoding, bit by bit: no pass has fewer
+tokens than give the same bits however they are split (``Provider.smallest_pass``).
 
-``token_by_token`` is what everybody else does, for comparison: the prefix is cached, each token has a pass of its own,
-and the mask lies on the whole vocabulary, so it needs the full head. Both give the same answer where passes give the
-same bits.
+The model is asked only where it has a choice, and only about the tokens that may follow: greedy, the likeliest of them;
+of equals the one with the lowest id.
+
+``decode_token_by_token`` is what everybody else does, for comparison: the prefix is cached, each token has a pass of
+its own, and the mask lies on the whole vocabulary, so it needs the full head. Both give the same answer where passes
+give the same bits.
 """
 
 from __future__ import annotations
@@ -19,16 +25,30 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeguard.answer import Automaton
+from edgeguard.answer import Automaton, Draft, Memory
+from edgeguard.answer.draft import undrafted
 from edgeguard.engine.engine import Engine
 from edgeguard.errors import EdgeguardError
 
 
-class GiveUp(Protocol):
+class Guide(Protocol):
     """Asked before each pass."""
 
-    def __call__(self, *, state: int, pending: int, cached: int) -> bool:
-        """Whether it is not worth going on from ``state`` with ``pending`` tokens to run behind ``cached``."""
+    def __call__(self, draft: Draft, *, state: int, pending: int, cached: int) -> int | None:
+        """To which of the draft's reaches the pass goes (0: without any guess), or None to give the answer up.
+
+        The answer is at ``state``, with ``pending`` tokens to run behind ``cached``.
+        """
+
+
+def undrafting(draft: Draft, *, state: int, pending: int, cached: int) -> int:  # noqa: ARG001 - the protocol's
+    """A pass per choice."""
+    return 0
+
+
+def drafting(draft: Draft, *, state: int, pending: int, cached: int) -> int:  # noqa: ARG001 - the protocol's
+    """The whole draft in each pass."""
+    return len(draft.reaches) - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,10 +56,13 @@ class Decoded:
     """One answer: its ``tokens`` up to the last choice, and how sure the model was of them.
 
     ``confidence`` is the product, over the choices, of the chosen token's probability among those that could follow.
+    ``drafted`` tokens were run as a guess, and ``accepted`` of them were right.
     """
 
     tokens: tuple[int, ...]
     confidence: float
+    drafted: int = 0
+    accepted: int = 0
 
 
 class LogitsError(EdgeguardError):
@@ -50,39 +73,49 @@ class HeadError(EdgeguardError):
     """The head has too few logits for what is asked of it."""
 
 
-def never(*, state: int, pending: int, cached: int) -> bool:  # noqa: ARG001 - the signature is the protocol's
-    """Go on to the end."""
-    return False
-
-
 class Decoder:
-    """Answers of one automaton by one engine."""
+    """Answers of one automaton by one engine. ``memory`` is what drafts are made of."""
 
     def __init__(self, *, engine: Engine, automaton: Automaton) -> None:
+        self.memory = Memory(automaton=automaton)
         self._engine = engine
         self._automaton = automaton
         tokens = engine.head.tokens
         self._columns = None if tokens is None else {token: at for at, token in enumerate(tokens)}
         self._choices: dict[int, tuple[tuple[int, ...], NDArray[np.intp]]] = {}
 
-    def decode(self, prompt: Sequence[int], *, give_up: GiveUp = never) -> Decoded | None:
+    def draft(self, state: int) -> Draft:
+        """What is likely to follow ``state``; no guess where the engine cannot verify one."""
+        return self.memory.draft(state) if self._engine.every_position else undrafted(self._automaton, state)
+
+    def decode(self, prompt: Sequence[int], *, guide: Guide = undrafting) -> Decoded | None:
         """The answer to ``prompt``, or ``None`` when it was given up."""
-        automaton, cache = self._automaton, self._engine.cache
-        pending = self._pending(prompt)
-        state, confidence, answer = automaton.start, 1.0, list[int]()
+        automaton, engine = self._automaton, self._engine
+        pending, state, confidence = self._pending(prompt), automaton.start, 1.0
+        answer, chosen = list[int](), list[tuple[int, int]]()
+        drafted = accepted = 0
         while not automaton.finished(state):
-            if give_up(state=state, pending=len(pending), cached=len(cache)):
+            draft = self.draft(state)
+            reach = guide(draft, state=state, pending=len(pending), cached=len(engine.cache))
+            if reach is None:
                 return None
-            forced = automaton.forced(state)
-            logits = self._engine.run([*pending, *forced])
-            state = automaton.after_forced(state)
-            allowed, columns = self._choice(state)
-            token, probability = _likeliest(allowed, logits[columns])
-            confidence *= probability
-            state = automaton.step(state, token)
-            answer += [*forced, token]
+            reaches = draft.reaches[: reach + 1]
+            forced, end = reaches[0].at, reaches[-1].at
+            engine.run([*pending, *draft.tokens[:end]])
+            drafted += end - forced
+            for one in reaches:
+                token, probability = self._pick(one.state, engine.earlier(end - one.at))
+                confidence *= probability
+                chosen.append((one.state, token))
+                if token != one.token:
+                    break
+            state = automaton.step(one.state, token)
+            answer += [*draft.tokens[: one.at], token]
+            accepted += one.at - forced
+            engine.cache.rewind(len(engine.cache) - (end - one.at))
             pending = [token]
-        return Decoded(tokens=tuple(answer), confidence=confidence)
+        self.memory.note(chosen)
+        return Decoded(tokens=tuple(answer), confidence=confidence, drafted=drafted, accepted=accepted)
 
     def probabilities(self, prompt: Sequence[int], *, along: Sequence[int]) -> list[dict[int, float]]:
         """At each choice on the path ``along`` (tokens of an answer to ``prompt``), what each token that may follow is
@@ -103,7 +136,7 @@ class Decoder:
         return found
 
     def decode_token_by_token(
-        self, prompt: Sequence[int], *, give_up: GiveUp = never, same_bits: bool = False
+        self, prompt: Sequence[int], *, guide: Guide = undrafting, same_bits: bool = False
     ) -> Decoded | None:
         """Like ``decode``, every token of the answer in a pass of its own, forced ones and those at the end too.
 
@@ -116,7 +149,8 @@ class Decoder:
         pending = self._pending(prompt)
         state, confidence, answer = automaton.start, 1.0, list[int]()
         while allowed := automaton.allowed(state):
-            if give_up(state=state, pending=len(pending), cached=len(cache)):
+            draft = undrafted(automaton, state)
+            if guide(draft, state=state, pending=len(pending), cached=len(cache)) is None:
                 return None
             logits = self._engine.run(pending, again=same_bits)
             masked = np.full_like(logits, -np.inf)
@@ -133,6 +167,11 @@ class Decoder:
         cache = self._engine.cache
         cache.keep_common(prompt[:-1])
         return list(prompt[len(cache) :])
+
+    def _pick(self, choice: int, logits: NDArray[Any]) -> tuple[int, float]:
+        """The likeliest of the tokens that may follow a choice, and its probability among them."""
+        allowed, columns = self._choice(choice)
+        return _likeliest(allowed, logits[columns])
 
     def _choice(self, state: int) -> tuple[tuple[int, ...], NDArray[np.intp]]:
         """The tokens that may follow, and where their logits are; both ascending."""

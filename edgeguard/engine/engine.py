@@ -2,7 +2,8 @@
 
 A pass is ``k`` new tokens with ``p`` tokens cached. Where one of too few tokens would give other bits than the same
 tokens among others (``Provider.smallest_pass``), the tokens just before are run again with it: they are overwritten by
-themselves, and the answer does not depend on how its tokens were split into passes.
+themselves, and the answer does not depend on how its tokens were split into passes. The same goes for a token that
+would be alone behind whole tiles of the kernels.
 
 ``cancel`` may be called from another thread; everything else belongs to one. Durations are nanoseconds.
 Raises ``CancelledPassError`` from a pass that was cancelled (its tokens are not in the cache), ``PromptError`` when the
@@ -19,16 +20,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeguard.clock import Clock
-from edgeguard.engine.cache import ELEMENT_TYPES, KvCache
+from edgeguard.engine.cache import ELEMENT_TYPES, make_cache
 from edgeguard.engine.folder import ModelFolder
 from edgeguard.engine.head import Head
-from edgeguard.engine.providers import Provider
+from edgeguard.engine.provider import Provider
 from edgeguard.engine.session import runtime_errors
 from edgeguard.errors import EdgeguardError, PromptError
 from edgeguard.types import Pass
 
 PREFILL_TOKENS = 256
 """A longer prefix is filled in passes of this many tokens: attention's memory grows with the square of a pass."""
+
+TILE = 32
+"""Kernels take the tokens of a pass in tiles of so many. One that is left over alone is computed as a pass of one token
+is, and its bits are others (seen with passes of 33, 65, 97 and 129 tokens of a model with small matrices, 1.32)."""
 
 
 class CancelledPassError(EdgeguardError):
@@ -52,7 +57,7 @@ class Engine:
         capacity: int,
         clock: Clock,
     ) -> None:
-        self.cache = KvCache(runtime=runtime, session=session, folder=folder, provider=provider, capacity=capacity)
+        self.cache = make_cache(runtime=runtime, session=session, folder=folder, provider=provider, capacity=capacity)
         self.head = head
         self.passes: list[Pass] = []
         self.every_position = head.every_position and provider.same_bits
@@ -62,10 +67,13 @@ class Engine:
         self._errors = runtime_errors()
         self._options = runtime.RunOptions()
         self._binding = session.io_binding()
-        self.cache.bind(self._binding)
         # The arrays live as long as the engine, so the addresses bound below stay theirs.
         self._ids = np.zeros((1, capacity), np.int64)
         self._mask = np.ones((1, capacity), np.int64)
+        self._position_ids = np.arange(capacity, dtype=np.int64)
+        self._constants = {name: np.array(value) for name, value in folder.names.constants.items()}
+        for name, value in self._constants.items():
+            _bind_array(self._binding.bind_input, name, value, value.shape)
         (logits,) = (node for node in session.get_outputs() if node.name == folder.names.logits)
         self._positions = logits.shape[1] != 1
         rows = capacity if self._positions else 1
@@ -92,15 +100,20 @@ class Engine:
 
         The array is overwritten by the next pass. With ``again`` false a pass of one token is one.
         """
-        if again and len(tokens) < self._smallest_pass:
-            start = max(0, len(self.cache) + len(tokens) - self._smallest_pass)
-            tokens = [*self.cache.tokens[start:], *tokens]
-            self.cache.rewind(start)
+        if again and (missing := self._missing(len(tokens))):
+            if len(self.cache) < missing < len(tokens):  # nothing before it to run again
+                self.run(tokens[: self._smallest_pass])
+                tokens = tokens[self._smallest_pass :]
+            else:
+                start = max(0, len(self.cache) - missing)
+                tokens = [*self.cache.tokens[start:], *tokens]
+                self.cache.rewind(start)
         k, p = len(tokens), len(self.cache)
         if p + k > self.cache.capacity:
             raise PromptError(f"{p + k} tokens do not fit the cache of {self.cache.capacity}")
         self._bind(tokens, p)
         began_ns = self._clock.now_ns()
+        self.cache.bind(self._binding, k=k)
         try:
             self._session.run_with_iobinding(self._binding, self._options)
         except self._errors as error:
@@ -108,9 +121,15 @@ class Engine:
                 raise CancelledPassError(f"cancelled in a pass of {k} tokens behind {p}") from error
             raise
         self.passes.append(Pass(k=k, p=p, elapsed_ns=self._clock.now_ns() - began_ns))
-        self.cache.tokens += tokens
+        self.cache.extend(tokens)
         self._last = k - 1 if self._positions else 0
         return self.earlier(0)
+
+    def _missing(self, k: int) -> int:
+        """How many tokens more a pass of ``k`` needs for its bits to be those of any other pass."""
+        if k < self._smallest_pass:
+            return self._smallest_pass - k
+        return max(0, self._smallest_pass - k % TILE) if k % TILE else 0
 
     def earlier(self, back: int) -> NDArray[Any]:
         """The logits (head.rows,) behind the token of the latest pass that has ``back`` tokens of it behind it."""
@@ -123,6 +142,8 @@ class Engine:
         self._ids[0, :k] = tokens
         _bind_array(self._binding.bind_input, names.input_ids, self._ids, (1, k))
         _bind_array(self._binding.bind_input, names.attention_mask, self._mask, (1, p + k))
+        if names.position_ids is not None:
+            _bind_array(self._binding.bind_input, names.position_ids, self._position_ids[p:], (1, k))
         shape = (1, k if self._positions else 1, self._logits.shape[-1])
         _bind_array(self._binding.bind_output, names.logits, self._logits, shape)
 

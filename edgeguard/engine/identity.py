@@ -13,11 +13,14 @@ from edgeguard.plain import to_plain
 _DIGITS = 16
 
 
-def identity(config: Config, model: ModelFolder, *, runtime_version: str, threads: int, head: str) -> dict[str, str]:
+def identity(
+    config: Config, model: ModelFolder, *, runtime_version: str, threads: int, head: str, drafts: str
+) -> dict[str, str]:
     """The model, what it is asked and what runs it. Digests are SHA-256, shortened."""
     return {
         "model": model.model_digest[:_DIGITS],
         "head": head,
+        "drafts": drafts,
         "tokenizer": model.tokenizer_digest[:_DIGITS],
         "prompt": _digest({"prompt": config.prompt, "fields": config.fields, "schema": config.schema}),
         "onnxruntime": runtime_version,

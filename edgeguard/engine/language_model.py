@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from edgeguard.answer import Automaton, Field, PathPrices, compile_answer, read_schema
+from edgeguard.answer.draft import POLICY
 from edgeguard.budget import PassTimes
 from edgeguard.clock import Clock
 from edgeguard.config import Config
@@ -24,6 +25,7 @@ from edgeguard.engine.folder import ModelFolder, read_model_folder
 from edgeguard.engine.head import Head, cut_head, whole_head
 from edgeguard.engine.identity import identity
 from edgeguard.engine.prompt import Prompt, chat_roles
+from edgeguard.engine.provider import Provider
 from edgeguard.engine.providers import find_provider
 from edgeguard.engine.session import allowed_threads, import_runtime, open_session
 from edgeguard.engine.tokens import Tokens
@@ -62,7 +64,8 @@ class LanguageModel:
         self.identity = identity
         self.decoder = Decoder(engine=engine, automaton=automaton)
         self.answer_passes, self.answer_tokens = longest_answer(automaton)
-        first = _spaced(smallest_pass, prompt.longest - len(prompt.prefix) + automaton.forced_length(automaton.start))
+        longest_draft = self.answer_tokens if engine.every_position else automaton.forced_length(automaton.start)
+        first = _spaced(smallest_pass, prompt.longest - len(prompt.prefix) + longest_draft)
         self.pass_sizes = sorted({*first, *(max(size, smallest_pass) for size in automaton.pass_sizes)})
 
     def fits(self, prompt: Sequence[int]) -> bool:
@@ -79,20 +82,23 @@ class LanguageModel:
             self.sweep([size], repeats=1)
         progress("warming", len(self.pass_sizes), len(self.pass_sizes))
 
-    def sweep(self, sizes: Sequence[int], *, repeats: int) -> list[PassTimes]:
-        """Time passes of these sizes behind the prefix; ``PromptError`` when one does not fit."""
+    def sweep(self, sizes: Sequence[int], *, repeats: int, depths: Sequence[int] = ()) -> list[PassTimes]:
+        """Time passes of these sizes behind so many tokens (the prefix); ``PromptError`` when one does not fit."""
         prefix = self.prompt.prefix
         swept = []
-        for size in sizes:
-            self.engine.prefill(prefix)
-            self.engine.begin()
-            for _ in range(repeats):
-                self.engine.run([prefix[at % len(prefix)] for at in range(size)])
-                self.engine.cache.rewind(len(prefix))
-            first = self.engine.passes[0]
-            swept.append(
-                PassTimes(k=first.k, p=first.p, elapsed_ns=tuple(one.elapsed_ns for one in self.engine.passes))
-            )
+        for depth in depths or [len(prefix)]:
+            cached = [prefix[at % len(prefix)] for at in range(depth)]
+            for size in sizes:
+                self.engine.prefill(cached)
+                self.engine.begin()
+                for _ in range(repeats):
+                    self.engine.run([prefix[at % len(prefix)] for at in range(size)])
+                    self.engine.cache.rewind(depth)
+                first = self.engine.passes[0]
+                swept.append(
+                    PassTimes(k=first.k, p=first.p, elapsed_ns=tuple(one.elapsed_ns for one in self.engine.passes))
+                )
+        self.engine.prefill(prefix)
         return swept
 
 
@@ -114,7 +120,8 @@ def read_model_parts(*, config: Config, folder: Path, full_head: bool = False) -
 
     The head is cut to the answer's alphabet unless ``full_head``, for comparisons.
     """
-    runtime = import_runtime(find_provider(config.model.provider))
+    provider = find_provider(config.model.provider)
+    runtime = import_runtime(provider)
     model = read_model_folder(folder)
     tokens = Tokens.from_file(model.tokenizer, vocabulary=model.vocabulary, end_tokens=model.end_tokens)
     fields = read_schema(config.schema)
@@ -142,6 +149,7 @@ def read_model_parts(*, config: Config, folder: Path, full_head: bool = False) -
             runtime_version=runtime.__version__,
             threads=allowed_threads(config.model.threads),
             head=head.summary,
+            drafts=_draft_policy(head, provider),
         ),
     )
 
@@ -182,6 +190,13 @@ def load_language_model(
         identity=parts.identity,
         smallest_pass=provider.smallest_pass,
     )
+
+
+def _draft_policy(head: Head, provider: Provider) -> str:
+    """What drafts are made of, or why there are none."""
+    if not head.every_position:
+        return "none: the model has logits of its last position only" if head.tokens else "none: the head is whole"
+    return POLICY if provider.same_bits else f"none: passes of {provider.name} are not bit-identical"
 
 
 def longest_answer(automaton: Automaton) -> tuple[int, int]:

@@ -3,7 +3,9 @@
 It loads and warms up, says ``ready``, and answers requests until its channel closes; the messages are those of
 ``edgeguard.messages``. With a profile it refuses at once what its bound does not fit, and gives up when a miss has
 become more likely than not; without one it goes on until the time is over. A cancelled request has no answer.
-With ``--full-head`` a pass has a logit for every token, as in a plain runtime, and requests may be ``token_by_token``.
+The last answer is the draft of the next, as far as its price allows; a request may forbid it (``draft`` false), for
+comparisons. With ``--full-head`` a pass has a logit for every token, as in a plain runtime, and requests may be
+``token_by_token``.
 
 Whatever goes wrong in a request is its answer, ``finish = error``, and the next one is served. What keeps the worker
 from becoming ready is said in ``failed``, with the exit code that the process leaves with.
@@ -22,11 +24,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from edgeguard.answer import PathPrices, parse_answer
-from edgeguard.budget import Planner, Profile, load_profile
+from edgeguard.answer import Draft, PathPrices, parse_answer
+from edgeguard.budget import Plan, Planner, Profile, load_profile
 from edgeguard.channel import Channel, Message
 from edgeguard.clock import Clock, SystemClock, ms_from_ns
 from edgeguard.config import load_config
+from edgeguard.engine.decoder import Decoded
 from edgeguard.engine.engine import CancelledPassError
 from edgeguard.engine.inbox import Inbox
 from edgeguard.engine.language_model import LanguageModel, load_language_model
@@ -50,11 +53,12 @@ class _Work:
     request: Request
     admit: bool
     token_by_token: bool
+    may_draft: bool
     started_ns: int
-    bound_ns: int | None = None
+    plan: Plan | None = None
     tokenise_ns: int = 0
     parse_ns: int = 0
-    confidence: float | None = None
+    decoded: Decoded | None = None
 
 
 class Worker:
@@ -88,7 +92,7 @@ class Worker:
                 self._serve(message)
 
     def _sweep(self, message: Message) -> None:
-        swept = self._model.sweep(message["sizes"], repeats=message["repeats"])
+        swept = self._model.sweep(message["sizes"], repeats=message["repeats"], depths=message.get("depths", ()))
         rows = [{"k": times.k, "p": times.p, "elapsed_ns": list(times.elapsed_ns)} for times in swept]
         self._channel.send({"type": "swept", "rows": rows})
 
@@ -101,6 +105,7 @@ class Worker:
             request=request,
             admit=admit,
             token_by_token=message.get("token_by_token") is True,
+            may_draft=message.get("draft") is not False,
             started_ns=self._clock.now_ns(),
         )
         values, finish, detail = None, Finish.COMPLETE, ""
@@ -131,12 +136,11 @@ class Worker:
             )
         self._admit(work, prompt_tokens=len(prompt))
         decode = model.decoder.decode_token_by_token if work.token_by_token else model.decoder.decode
-        decoded = decode(prompt, give_up=functools.partial(self._give_up, work.request.answer_by_ns))
-        if decoded is None:
+        work.decoded = decode(prompt, guide=functools.partial(self._guide, work))
+        if work.decoded is None:
             raise EndedError(Finish.DEADLINE, f"given up before pass {len(model.engine.passes) + 1}")
         decoded_ns = clock.now_ns()
-        work.confidence = decoded.confidence
-        values = parse_answer(model.automaton.text(decoded.tokens), fields=model.fields)
+        values = parse_answer(model.automaton.text(work.decoded.tokens), fields=model.fields)
         work.parse_ns = clock.now_ns() - decoded_ns
         return values
 
@@ -144,50 +148,75 @@ class Worker:
         """By what the request costs behind the prefix alone: what else happens to be cached changes no verdict."""
         if self._planner is None:
             return
-        prefix = len(self._model.prompt.prefix)
-        level = work.request.level
-        work.bound_ns = self._planner.bound_ns(request_tokens=prompt_tokens - prefix, cached=prefix, level=level)
+        model, level = self._model, work.request.level
+        prefix = len(model.prompt.prefix)
+        draft = model.decoder.draft(model.automaton.start)
         left_ns = work.request.answer_by_ns - work.started_ns
-        if work.bound_ns is None:
-            if work.admit:
-                raise EndedError(Finish.INFEASIBLE, f"the board is {level.label}, and was never measured so")
+        plan = self._planner.plan(
+            draft.reaches if work.may_draft else draft.reaches[:1],
+            pending=prompt_tokens - prefix,
+            cached=prefix,
+            left_ns=left_ns,
+            level=level,
+        )
+        work.plan = plan
+        if not work.admit or plan.fits(left_ns):
             return
-        if work.admit and work.bound_ns > left_ns:
-            raise EndedError(
-                Finish.INFEASIBLE,
-                f"the bound of {ms_from_ns(work.bound_ns):.1f} ms does not fit the {ms_from_ns(left_ns):.1f} ms left",
-            )
+        if plan.bound_ns is None:
+            raise EndedError(Finish.INFEASIBLE, f"the board is {level.label}, and was never measured so")
+        raise EndedError(
+            Finish.INFEASIBLE,
+            f"the bound of {ms_from_ns(plan.bound_ns):.1f} ms does not fit the {ms_from_ns(left_ns):.1f} ms left",
+        )
 
-    def _give_up(self, answer_by_ns: int, *, state: int, pending: int, cached: int) -> bool:
-        left_ns = answer_by_ns - self._clock.now_ns()
-        if self._planner is None:
-            return left_ns <= 0
-        return self._planner.more_likely_late(state=state, pending=pending, cached=cached, left_ns=left_ns)
+    def _guide(self, work: _Work, draft: Draft, *, state: int, pending: int, cached: int) -> int | None:
+        """The ``Guide`` of one request's decoding."""
+        left_ns = work.request.answer_by_ns - self._clock.now_ns()
+        reaches = draft.reaches if work.may_draft else draft.reaches[:1]
+        if self._planner is None or work.plan is None:
+            return len(reaches) - 1 if left_ns > 0 else None
+        made = self._model.engine.passes
+        reach = min(work.plan.reach, len(reaches) - 1)
+        if made:
+            left_of_promise_ns = work.plan.promised_ns - self._planner.spent_ns([(one.k, one.p) for one in made])
+            reach = self._planner.reach(reaches, pending=pending, cached=cached, left_of_promise_ns=left_of_promise_ns)
+        late = self._planner.more_likely_late(
+            reaches, reach, state=state, pending=pending, cached=cached, left_ns=left_ns
+        )
+        return None if late else reach
 
     def _reply(self, work: _Work, *, finish: Finish, values: Mapping[str, Value] | None, detail: str) -> Answer:
+        decoded = work.decoded
         return Answer(
             request_id=work.request.request_id,
             epoch=work.request.epoch,
             finish=finish,
             values=values,
             detail=detail,
-            bound_ns=work.bound_ns,
+            bound_ns=None if work.plan is None else work.plan.bound_ns,
             started_ns=work.started_ns,
             finished_ns=self._clock.now_ns(),
             tokenise_ns=work.tokenise_ns,
             parse_ns=work.parse_ns,
             passes=tuple(self._model.engine.passes),
-            confidence=work.confidence,
+            confidence=None if decoded is None else decoded.confidence,
+            drafted_tokens=0 if decoded is None else decoded.drafted,
+            accepted_tokens=0 if decoded is None else decoded.accepted,
         )
 
 
 def _planner(model: LanguageModel, profile: Profile) -> Planner:
     automaton, prefix = model.automaton, len(model.prompt.prefix)
     paths = PathPrices(automaton=automaton, price=profile.cost.price_ns)
-    bounds = {level: profile.bound_for(level) for level in ThermalLevel}
-    scores = {level: bound.score for level, bound in bounds.items() if bound is not None}
-    planner = Planner(cost=profile.cost, scores=scores, paths=paths, start=automaton.start)
-    planner.prepare(request_tokens=range(1, model.prompt.longest - prefix + 1), cached=prefix)
+    bounds = {
+        (level, drafted): profile.bound_for(level, drafted=drafted)
+        for level in ThermalLevel
+        for drafted in (False, True)
+    }
+    scores = {cell: bound.score for cell, bound in bounds.items() if bound is not None}
+    planner = Planner(cost=profile.cost, scores=scores, paths=paths)
+    request_tokens = range(1, model.prompt.longest - prefix + 1)
+    planner.prepare(state=automaton.start, request_tokens=request_tokens, cached=prefix)
     return planner
 
 

@@ -53,7 +53,8 @@ class Answer:
 
     ``bound_ns`` is the bound of the plan that was admitted (or that did not fit), from the start of the work.
     ``started_ns`` and ``finished_ns`` are monotonic times in the worker. ``confidence`` is the probability of the
-    chosen path among those that the schema allows, ``None`` when the worker does not state it.
+    chosen path among those that the schema allows, ``None`` when the worker does not state it. ``drafted_tokens`` were
+    run as a guess of what the answer would be, and ``accepted_tokens`` of them were right.
     """
 
     request_id: int
@@ -69,6 +70,8 @@ class Answer:
     parse_ns: int = 0
     passes: tuple[Pass, ...] = ()
     confidence: float | None = None
+    drafted_tokens: int = 0
+    accepted_tokens: int = 0
 
     @property
     def ttft_ns(self) -> int | None:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from edgeguard.link.cobs_codec import WireMessage
-from edgeguard.types.wire import Action, Command, Echo, Hello, MotorFlag, Welcome
+from edgeguard.types.wire import Action, Command, Echo, Hello, MotorFlag, Welcome, WireMessage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +31,9 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vectors:
-    """``axes`` and ``link_timeout_ms`` are the motor controller's, ``session`` what it draws."""
+    """``axes`` and ``link_timeout_ms`` are the motor controller's, ``session`` what it draws, ``key`` both sides'."""
 
+    key: bytes | None
     axes: tuple[str, ...]
     link_timeout_ms: int
     session: int
@@ -45,9 +45,11 @@ class Vectors:
         return [frame for exchange in self.conversation for frame in (exchange.hears, exchange.says)]
 
 
-def load() -> Vectors:
-    content = json.loads((Path(__file__).parent / "vectors" / "cobs.json").read_text())
+def load(name: str = "cobs.json") -> Vectors:
+    content = json.loads((Path(__file__).parent / "vectors" / name).read_text())
+    key = content.get("key")
     return Vectors(
+        key=None if key is None else bytes.fromhex(key),
         axes=tuple(content["axes"]),
         link_timeout_ms=content["link_timeout_ms"],
         session=content["session"],

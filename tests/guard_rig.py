@@ -27,7 +27,7 @@ from edgeguard.types import (
     Request,
     SetPoint,
 )
-from edgeguard.types.wire import LinkState, MotorFlag
+from edgeguard.types.wire import Feedback, LinkState, MotorFlag
 
 START_NS = 1_000 * NS_PER_MS
 FIELDS = {"said": "go on", "front_m": 2.0, "linear": None, "docked": False}
@@ -46,6 +46,7 @@ class Rig:
         self.link = LinkState.UP
         self.generation = 1
         self.echoes = True
+        self.feedback = Feedback.ECHO
         self.echo_session = 1
         self.flags = MotorFlag(0)
         self.moving: bool | None = None  # None: as the last set-point says
@@ -180,7 +181,7 @@ class Rig:
         if self.link is not LinkState.UP:
             return LinkStatus(state=self.link, generation=self.generation, problem="unplugged")
         if self.echoes:
-            moving = (
+            moving = self.feedback is Feedback.ECHO and (
                 any(self.measured[axis.name] for axis in self.settings.axes if axis.safe is not None)
                 if self.moving is None
                 else self.moving
@@ -196,5 +197,10 @@ class Rig:
             self._echo = (echo, self.now_ns)
         echo, received_ns = self._echo or (None, None)
         return LinkStatus(
-            state=LinkState.UP, generation=self.generation, session=1, echo=echo, echo_received_ns=received_ns
+            state=LinkState.UP,
+            feedback=self.feedback,
+            generation=self.generation,
+            session=1,
+            echo=echo,
+            echo_received_ns=received_ns,
         )

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from edgeguard.clock import NS_PER_MS, NS_PER_S
 from edgeguard.link import make_codec
-from edgeguard.link.cobs_codec import WireMessage
 from edgeguard.link.controller_core import ControllerCore, Stop, StopCause
 from edgeguard.link.motor import COAST_SHARE, Motor, MotorAxis
-from edgeguard.types.wire import Action, Command, Echo, Hello, MotorFlag, Welcome
+from edgeguard.types.wire import Action, Command, Echo, Hello, MotorFlag, Welcome, WireMessage
 
 ACCEL, DECEL = 1.0, 2.0
 GRIP = 0.5

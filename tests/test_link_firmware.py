@@ -23,12 +23,11 @@ from robot import Robot, drive
 
 from edgeguard.clock import NS_PER_MS, NS_PER_S, SystemClock
 from edgeguard.link import Link, SerialPort, make_codec
-from edgeguard.link.cobs_codec import WireMessage
 from edgeguard.link.controller_core import ControllerCore, StopCause
 from edgeguard.link.motor import MotorAxis
 from edgeguard.link.pty_port import PtyPort
 from edgeguard.types import Action, SetPoint
-from edgeguard.types.wire import Command, Echo, Hello, LinkState, MotorFlag, Welcome
+from edgeguard.types.wire import Command, Echo, Hello, LinkState, MotorFlag, Welcome, WireMessage
 
 ROOT = Path(__file__).parent.parent
 INCLUDE = ROOT / "edgeguard" / "link" / "firmware"

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from edgeguard.budget.profile_json import load_profile
 from edgeguard.clock import NS_PER_S, ms_from_ns
 from edgeguard.errors import BoundError
-from edgeguard.guard.stopping import StoppingDistance, stopping_distances
+from edgeguard.guard.stopping import GUARD_DEATH, StoppingDistance, stopping_distances
 from edgeguard.runtime.assembly import Assembly, assemble
 from edgeguard.runtime.budget_line import BudgetLine, budget_line
-from edgeguard.runtime.serial_wire import command_wire_ns, wire_codec
+from edgeguard.runtime.serial_wire import command_wire_ns, wire_expiry, wire_guarantee
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -49,6 +49,8 @@ def run(arguments: argparse.Namespace) -> int:
     age_ns = config.timing.max_age_ns if arguments.age_ms is None else round(arguments.age_ms * 1e6)
     budget = budget_line(config, age_ns=age_ns, bound_ns=None if profile is None else profile.bound.bound_ns)
     stops = stopping_distances(config, wire_ns=command_wire_ns(config))
+    if wire_expiry(config) == "none":  # then nothing stops it
+        stops = tuple(stop for stop in stops if not stop.way.startswith(GUARD_DEATH))
     if arguments.json:
         print(json.dumps(_summary(assembly, budget, stops), indent=2))
     else:
@@ -63,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _summary(assembly: Assembly, budget: BudgetLine, stops: tuple[StoppingDistance, ...]) -> dict[str, Any]:
-    codec = wire_codec(assembly.config)
+    config = assembly.config
     return {
         "config": str(assembly.config.file),
         "digest": assembly.config.digest,
@@ -73,7 +75,12 @@ def _summary(assembly: Assembly, budget: BudgetLine, stops: tuple[StoppingDistan
             "available_ms": round(budget.available_ms, 3),
             "slack_ms": budget.slack_ms,
         },
-        "link": {"codec": codec.name, "expiry": codec.expiry, "guarantee": codec.guarantee},
+        "link": {
+            "codec": config.link.codec,
+            "expiry": wire_expiry(config),
+            "timeout_ms": ms_from_ns(config.link.timeout_ns),
+            "guarantee": wire_guarantee(config),
+        },
         "stops": [{**dataclasses.asdict(stop), "fits": stop.fits} for stop in stops],
         "interventions_per_hour": _interventions_per_hour(assembly),
     }
@@ -96,8 +103,8 @@ def _show(assembly: Assembly, budget: BudgetLine, stops: tuple[StoppingDistance,
     console.print(_budget_table(budget))
     if stops:
         console.print(_stops_table(stops))
-    codec = wire_codec(config)
-    console.print(f"    link ({codec.name}, time-out {ms_from_ns(config.link.timeout_ns):g} ms): {codec.guarantee}")
+    timeout_ms = ms_from_ns(config.link.timeout_ns)
+    console.print(f"    link ({config.link.codec}, time-out {timeout_ms:g} ms): {wire_guarantee(config)}")
     console.print(
         f"    accepted: a miss rate of {config.risk.max_miss_rate:g}, which at one decision every "
         f"{ms_from_ns(config.timing.period_ns):g} ms is {_interventions_per_hour(assembly):.3g} interventions per hour"

@@ -92,7 +92,7 @@ def _read(root: Table, *, file: Path, digest: str, schema: Mapping[str, Any] | N
         rules=rules,
         interlocks=interlocks,
         guarding=_read_guarding(root.table("guard"), timing=timing),
-        link=_read_link(root.table("link"), timing=timing),
+        link=_read_link(root.table("link"), timing=timing, folder=file.parent),
         risk=_read_risk(root.table("budget")),
         recording=read_recording(root.table("record")),
         metrics=read_metrics(root.table("metrics"), folder=file.parent),
@@ -196,13 +196,19 @@ def _read_guarding(table: Table, *, timing: Timing) -> Guarding:
     return guarding
 
 
-def _read_link(table: Table, *, timing: Timing) -> Link:
+def _read_link(table: Table, *, timing: Timing, folder: Path) -> Link:
     decel = table.table("controller_decel")
     least_ms = ms_from_ns(LINK_TIMEOUT_TICKS * timing.tick_ns)
+    codec = table.text("codec", default="cobs")
+    key_file = table.text("key_file", default=None)
     link = Link(
         port=table.text("port", default=""),
         baud=table.integer("baud", default=115_200, low=1_200, high=12_000_000),
-        codec=table.text("codec", default="cobs"),
+        codec=codec,
+        options=table.raw(codec, default={}),
+        watchdog=table.flag("watchdog", default=False),
+        accept_best_effort=table.flag("accept_best_effort", default=False),
+        key_file=None if key_file is None else folder / key_file,
         timeout_ns=table.milliseconds("timeout_ms", default=max(80.0, least_ms), low=least_ms, high=65_535),
         echo_timeout_ns=table.milliseconds("echo_timeout_ms", default=5 * least_ms, low=least_ms, high=60_000),
         controller_latency_ns=table.milliseconds("controller_latency_ms", default=5, low=0, high=1_000),

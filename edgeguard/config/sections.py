@@ -136,11 +136,18 @@ class Guarding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """``[link]``: the serial port, and what the motor controller does without us."""
+    """``[link]``: the serial port, and what the motor controller does without us.
+
+    ``options`` is the codec's own table ``[link.CODEC]``, which it reads itself.
+    """
 
     port: str
     baud: int
     codec: str
+    options: Mapping[str, Any]
+    watchdog: bool  # of the motor controller: without a life in each frame it stops after ``timeout_ns`` of silence
+    accept_best_effort: bool  # that nothing stops it when the guard is dead
+    key_file: Path | None
     timeout_ns: int
     echo_timeout_ns: int
     controller_latency_ns: int

@@ -116,6 +116,7 @@ def _finish(turn: Turn) -> tuple[GuardState, Effects]:
         silence_ns=turn.silence_ns,
         worker_phase=turn.inputs.worker.phase,
         session=turn.session,
+        session_since_ns=turn.session_since_ns,
         at_rest=turn.at_rest,
         boottime_offset_ns=turn.inputs.boottime_offset_ns,
         wake_ns=wake_ns,

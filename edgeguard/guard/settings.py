@@ -17,7 +17,7 @@ from edgeguard.config.condition import Compare, Condition, leaves
 from edgeguard.config.sections import Axis, FieldSpec, Interlock, Rule
 from edgeguard.errors import ConfigError
 from edgeguard.guard.mapping import Source, as_float32, source_of
-from edgeguard.guard.stopping import stopping_problems
+from edgeguard.guard.stopping import rest_assumed_ns, stopping_problems
 from edgeguard.guard.words import normalise
 from edgeguard.types import Action, Grade
 from edgeguard.types.wire import FLOAT32_MAX
@@ -77,6 +77,7 @@ class Settings:
     wire_ns: int
     link_timeout_ns: int
     echo_timeout_ns: int
+    rest_assumed_ns: int  # how long stops must have been sent where nobody measures standstill
     hung_after_ns: int
     dwell_ns: int
     on_time_to_arm: int
@@ -114,6 +115,7 @@ class Settings:
             wire_ns=wire_ns,
             link_timeout_ns=config.link.timeout_ns,
             echo_timeout_ns=config.link.echo_timeout_ns,
+            rest_assumed_ns=rest_assumed_ns(config, wire_ns=wire_ns),
             hung_after_ns=guarding.hung_after_ns,
             dwell_ns=guarding.dwell_ns,
             on_time_to_arm=guarding.on_time_to_arm,

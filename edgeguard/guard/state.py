@@ -128,7 +128,8 @@ class GuardState:
     silence_ns: int = 0  # how long requests in a row were waited for in vain
     worker_phase: WorkerPhase | None = None
     session: tuple[int, int | None] | None = None  # of the link: generation and session
-    at_rest: bool = False  # an echo of this session has shown standstill, and none was missed since
+    session_since_ns: int = 0
+    at_rest: bool = False  # standstill has been proven in this session, and no echo was missed since
     boottime_offset_ns: int | None = None
     wake_ns: int
     next_tick_ns: int
@@ -169,6 +170,7 @@ class GuardState:
             sight=None,
             engagement=None,
             motion=motion,
+            session_since_ns=now_ns,
             due_ns=now_ns,
             last_arrival_ns=now_ns,
             absent_due_ns=now_ns,

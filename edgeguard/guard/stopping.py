@@ -19,6 +19,9 @@ from edgeguard.types import Grade
 
 GUARD_DEATH = "the guard is dead"
 
+REST_MARGIN = 1.5
+"""By so much a stop that nobody measures may take longer than the configuration says."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoppingDistance:
@@ -64,8 +67,25 @@ def stopping_problems(config: Config, *, wire_ns: int) -> list[str]:
     ]
 
 
+def rest_assumed_ns(config: Config, *, wire_ns: int) -> int:
+    """How long stops must have been sent until standstill is assumed, where nobody measures it: from top speed, at the
+    motor controller's own deceleration (else the comfortable one), with a margin.
+    """
+    braking_s = [
+        _top_speed(axis, axis.safe) / config.link.controller_decel.get(axis.name, axis.decel[Grade.COMFORTABLE])
+        for axis in config.axes
+        if axis.safe is not None
+    ]
+    first_frame_ns = config.link.timeout_ns + wire_ns + config.link.controller_latency_ns
+    return first_frame_ns + round(REST_MARGIN * max(braking_s, default=0.0) * NS_PER_S)
+
+
+def _top_speed(axis: Axis, safe: float) -> float:
+    return max(abs(axis.high - safe), abs(axis.low - safe))
+
+
 def _ways(config: Config, axis: Axis, *, safe: float, clearance: float, wire_ns: int) -> list[StoppingDistance]:
-    speed = max(abs(axis.high - safe), abs(axis.low - safe))
+    speed = _top_speed(axis, safe)
     transit_ns = wire_ns + config.link.controller_latency_ns
     guarded_s = (config.timing.life_ns + config.timing.tick_ns + transit_ns) / NS_PER_S
     ways = [

@@ -13,9 +13,9 @@ from edgeguard.guard.interface import Inputs, WorkerPhase
 from edgeguard.guard.ledger import Ledger
 from edgeguard.guard.rules import View
 from edgeguard.guard.settings import Settings
+from edgeguard.guard.standstill import standstill_shown
 from edgeguard.guard.state import AxisMotion, Cycle, GuardState
 from edgeguard.types import Answer, Cause, Echo, Event, Grade, Mode, Request, Source
-from edgeguard.types.wire import MotorFlag
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +88,7 @@ class Turn:
         self.given_up_id = state.given_up_id
         self.silence_ns = state.silence_ns
         self.session = state.session
+        self.session_since_ns = state.session_since_ns
         self.at_rest = state.at_rest
         self.next_tick_ns = state.next_tick_ns
         self.counters = state.counters
@@ -122,6 +123,11 @@ class Turn:
         return 0 if known_ns is None else self.inputs.boottime_offset_ns - known_ns
 
     @property
+    def standstill(self) -> bool | None:
+        """Whether the plant is seen to stand; ``None``: nobody can tell."""
+        return standstill_shown(self.settings.axes, self.inputs.link.feedback, self.echo, self.view)
+
+    @property
     def worker_can_answer(self) -> bool:
         return self.inputs.worker.phase is WorkerPhase.READY and Cause.WORKER_HUNG not in self.ledger
 
@@ -130,8 +136,9 @@ class Turn:
         """Standstill and no command in force: then nobody needs an observation."""
         if self.engagement is not None:
             return False
-        if self.echo is not None:
-            return MotorFlag.MOVING not in self.echo.flags
+        shown = self.standstill
+        if shown is not None:
+            return shown
         return self.motion is None or all(
             at.value == axis.safe
             for axis, at in zip(self.settings.axes, self.motion.axes, strict=True)

@@ -16,7 +16,7 @@ from edgeguard.guard.sensing import causes_of, examine, stop_word
 from edgeguard.guard.state import Arrival, Sight
 from edgeguard.guard.turn import Turn
 from edgeguard.types import Cause, Grade, Observation
-from edgeguard.types.wire import MotorFlag
+from edgeguard.types.wire import Feedback, MotorFlag
 
 _PHASES = {
     WorkerPhase.WARMING: Cause.WORKER_WARMING,
@@ -55,6 +55,7 @@ def watch_link(turn: Turn) -> None:
     if up and session != turn.session:
         turn.renew = turn.renew or turn.session is not None
         turn.inhibit, turn.session, turn.at_rest = True, session, False
+        turn.session_since_ns = turn.now_ns
         turn.urgent = True  # its first frame is a stop
         turn.forget_held_places()
     if not up:
@@ -62,18 +63,30 @@ def watch_link(turn: Turn) -> None:
         ledger.hold(Cause.LINK_LOST, link.problem or link.state.value)
         return
     echo = turn.echo
-    turn.at_rest = echo is not None and (turn.at_rest or MotorFlag.MOVING not in echo.flags)
-    if echo is None:
+    if echo is None and link.feedback is not Feedback.NONE:
+        turn.at_rest = False
         ledger.hold(Cause.NO_ECHO, f"none for {ms_from_ns(turn.settings.echo_timeout_ns):g} ms")
         return
-    if not turn.at_rest:
-        ledger.hold(Cause.NO_ECHO, "none has shown standstill yet")
+    _watch_rest(turn)
+    if echo is None:
+        return
     if echo.session != link.session:
         ledger.hold(Cause.SESSION_MISMATCH, f"an echo of session {echo.session} in session {link.session}")
     if echo.flags > MotorFlag.MOVING:
         for flag, (cause, detail) in _SAID.items():
             if flag in echo.flags:
                 ledger.hold(cause, detail)
+
+
+def _watch_rest(turn: Turn) -> None:
+    """Nothing moves in a session before standstill is proven: it is shown, or stops have been sent for long enough."""
+    if turn.at_rest:
+        return
+    shown, assumed_ns = turn.standstill, turn.settings.rest_assumed_ns
+    turn.at_rest = turn.now_ns - turn.session_since_ns >= assumed_ns if shown is None else shown
+    if not turn.at_rest:
+        unseen = f"nobody measures it: standstill is assumed {ms_from_ns(assumed_ns):.0f} ms after the first stop"
+        turn.ledger.hold(Cause.NO_ECHO, unseen if shown is None else "none has shown standstill yet")
 
 
 def watch_worker(turn: Turn) -> None:

@@ -1,10 +1,11 @@
 """The codec ``cobs``: edgeguard's own frames, written so that firmware can be made from this page. Bytes only, no I/O.
 
-A frame on the line is ``00 | COBS(body | crc) | 00``. COBS leaves no zero byte inside, so a zero always ends a frame;
-the leading one cuts off whatever noise came before. ``crc`` is the CRC-32 of Ethernet and zlib over ``body`` (initial
-value and final exclusive-or FFFFFFFF, reflected polynomial EDB88320). All numbers are little-endian. A receiver
-collects bytes up to a zero, ignores an empty piece, and drops a piece that is too long, does not decode, fails the
-CRC, or is not exactly of the kind it says. It never guesses: what is dropped costs that frame and no other.
+A frame on the line is ``00 | COBS(body | check) | 00``. COBS leaves no zero byte inside, so a zero always ends a frame;
+the leading one cuts off whatever noise came before. ``check`` is the CRC-32 of Ethernet and zlib over ``body`` (initial
+value and final exclusive-or FFFFFFFF, reflected polynomial EDB88320); where both sides have a key, it is instead the
+8 bytes of SipHash-2-4 over ``body``. All numbers are little-endian. A receiver collects bytes up to a zero, ignores an
+empty piece, and drops a piece that is too long, does not decode, fails the check, or is not exactly of the kind it
+says. It never guesses: what is dropped costs that frame and no other.
 
 Every body begins with the same four bytes:
 
@@ -39,7 +40,14 @@ latched, though it is accepted and echoed. Stop is obeyed in every state: it fol
 towards rest, so that it never speeds anything up, and in fault or e-stop it comes to rest at the motor controller's own
 deceleration. So does hold; torque off coasts; both leave the axes unread.
 
-A command costs 19 + 4n bytes on the line: 27 bytes for two axes, 2.4 ms at 115,200 baud. Its echo costs 4 bytes more.
+A command costs 19 + 4n bytes on the line: 27 bytes for two axes, 2.4 ms at 115,200 baud. Its echo costs 4 bytes more,
+and with a key every frame 4 more.
+
+With a key nobody without it can make a frame that is obeyed, or an echo that is believed; and what was recorded cannot
+be played again: a command belongs to the session that the motor controller drew at random and is obeyed once, a
+welcome belongs to a fresh random nonce, and an echo that is not newer than the last one counts for nothing. A hello can
+be played again: the standing command ends, and the guard shakes hands anew. What the key cannot prevent: that frames
+are jammed, read, or held back (one that comes late is obeyed for its life, at most the link time-out).
 
 ``firmware/edgeguard_motor.h``, beside this file, is the motor controller's side of this page in C.
 """
@@ -50,13 +58,15 @@ import math
 import struct
 import zlib
 from collections.abc import Sequence
+from hmac import compare_digest
 from typing import ClassVar
 
 from cobs import cobs
 
-from edgeguard.types.wire import Action, Command, Echo, Expiry, Hello, MotorFlag, Welcome
-
-WireMessage = Command | Echo | Hello | Welcome
+from edgeguard.config.reader import Table
+from edgeguard.link.carried import Carries
+from edgeguard.link.siphash import TAG_BYTES, siphash24
+from edgeguard.types.wire import Action, Command, Echo, Hello, MotorFlag, Welcome, WireMessage
 
 _VERSION = 1
 _COMMAND, _ECHO, _HELLO, _WELCOME = 1, 2, 3, 4
@@ -65,29 +75,36 @@ _ACTIONS = {code: action for action, code in _ACTION_CODES.items()}
 _KNOWN_FLAGS = sum(MotorFlag)
 _HEADER = struct.Struct("<BBBB")
 _CRC = struct.Struct("<I")
+_EVERYTHING = Carries.SESSION | Carries.LIFE | Carries.HOLD | Carries.TORQUE_OFF | Carries.ECHO | Carries.CHECK
 
 
 class CobsCodec:
     """Encodes and decodes for one plant; ``feed`` takes bytes in any chunks and keeps at most one frame of them."""
 
     name: ClassVar[str] = "cobs"
-    expiry: ClassVar[Expiry] = "per_frame"
-    guarantee: ClassVar[str] = (
-        "each command carries its own life; when that or the link time-out is over, the motor controller stops by "
-        "itself, whatever became of this computer"
-    )
+    note = ""
 
-    def __init__(self, *, axes: Sequence[str]) -> None:
+    def __init__(self, *, axes: Sequence[str], key: bytes | None = None) -> None:
+        """``key``: 16 bytes that the motor controller has too; every frame is then authenticated."""
         if not 0 < len(axes) < 256:
             raise ValueError(f"{len(axes)} axes; a frame carries 1 to 255")
         self._axes = tuple(axes)
+        self._key = key
+        self._check_bytes = _CRC.size if key is None else TAG_BYTES
+        self.carries = _EVERYTHING if key is None else _EVERYTHING | Carries.KEY
         self._command = struct.Struct(f"<IHH{len(axes)}f")
         self._echo = struct.Struct(f"<IHHI{len(axes)}f")
         self._hello = struct.Struct("<I")
         self._welcome = struct.Struct("<IIH")
-        self._longest = cobs.max_encoded_length(_HEADER.size + max(self._echo.size, self._welcome.size) + _CRC.size)
+        longest = _HEADER.size + max(self._echo.size, self._welcome.size) + self._check_bytes
+        self._longest = cobs.max_encoded_length(longest)
         self._open = b""  # the piece that no zero has ended yet
         self.corrupt = 0
+
+    @classmethod
+    def from_table(cls, axes: Sequence[str], table: Table, key: bytes | None) -> CobsCodec:  # noqa: ARG003 (no options)
+        """It has no options: both sides know the axes and the key."""
+        return cls(axes=axes, key=key)
 
     @property
     def command_bytes(self) -> int:
@@ -135,13 +152,16 @@ class CobsCodec:
         self._open = b""
 
     def _frame_bytes(self, payload: struct.Struct) -> int:
-        longest: int = cobs.max_encoded_length(_HEADER.size + payload.size + _CRC.size)
+        longest: int = cobs.max_encoded_length(_HEADER.size + payload.size + self._check_bytes)
         return longest + 2
 
     def _frame(self, kind: int, detail: int, axis_count: int, payload: bytes) -> bytes:
         body = _HEADER.pack(_VERSION, kind, detail, axis_count) + payload
-        stuffed: bytes = cobs.encode(body + _CRC.pack(zlib.crc32(body)))
+        stuffed: bytes = cobs.encode(body + self._check(body))
         return b"\0" + stuffed + b"\0"
+
+    def _check(self, body: bytes) -> bytes:
+        return _CRC.pack(zlib.crc32(body)) if self._key is None else siphash24(self._key, body)
 
     def _decode(self, piece: bytes) -> WireMessage | None:
         if len(piece) > self._longest:
@@ -150,8 +170,8 @@ class CobsCodec:
             packet = cobs.decode(piece)
         except cobs.DecodeError:
             return None
-        body, crc = packet[: -_CRC.size], packet[-_CRC.size :]
-        if len(body) < _HEADER.size or crc != _CRC.pack(zlib.crc32(body)):
+        body, check = packet[: -self._check_bytes], packet[-self._check_bytes :]
+        if len(body) < _HEADER.size or not compare_digest(check, self._check(body)):
             return None
         version, kind, detail, axis_count = _HEADER.unpack_from(body)
         if version != _VERSION:

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from enum import Enum
 
 from edgeguard.clock import NS_PER_MS, NS_PER_S
-from edgeguard.link.codec import Codec
+from edgeguard.link.carried import Carries
+from edgeguard.link.codec import Codec, feedback_of
 from edgeguard.link.motor import Motor, MotorAxis
-from edgeguard.types.wire import Action, Command, Echo, Hello, MotorFlag, Welcome, is_newer
+from edgeguard.types.wire import Action, Command, Echo, Feedback, Hello, MotorFlag, Welcome, is_newer
 
 _SLICE_NS = NS_PER_MS
 _LOG_LENGTH = 20_000
@@ -64,13 +65,18 @@ class ControllerCore:
         *,
         axes: Sequence[MotorAxis],
         codec: Codec,
-        link_timeout_ms: int,
+        link_timeout_ms: int | None,
         draw_session: Callable[[], int],
         latch: bool = False,
         start_ns: int,
     ) -> None:
-        """``draw_session`` gives the number of a new session, not 0; with ``latch``, an expiry waits for one."""
+        """``draw_session`` gives the number of a new session, not 0; with ``latch``, an expiry waits for one.
+
+        ``link_timeout_ms`` ``None``: it has no watchdog, and goes on with the last command for ever.
+        """
         self._codec = codec
+        self._session_wanted = Carries.SESSION in codec.carries
+        self._answers = feedback_of(codec) is not Feedback.NONE
         self._link_timeout_ms = link_timeout_ms
         self._draw_session = draw_session
         self._latch = latch
@@ -96,7 +102,8 @@ class ControllerCore:
                 replies.append(self._codec.encode(self._greet(message)))
             elif isinstance(message, Command) and self._accepts(message):
                 self._obey(message)
-                replies.append(self._codec.encode(self._echo()))
+                if self._answers:
+                    replies.append(self._codec.encode(self._echo()))
         return b"".join(replies)
 
     def advance(self, now_ns: int) -> None:
@@ -153,11 +160,13 @@ class ControllerCore:
             nonce=hello.nonce,
             session=self._session if fits and self._session is not None else 0,
             axis_count=len(self._motors),
-            link_timeout_ms=self._link_timeout_ms,
+            link_timeout_ms=self._link_timeout_ms or 0,
         )
 
     def _accepts(self, command: Command) -> bool:
-        """Whether this is a command of the present session, and newer than the last one."""
+        """Whether this is a command of the present session, and newer than the last one, if there are such things."""
+        if not self._session_wanted:
+            return True
         return command.session == self._session and (
             self._last is None or is_newer(command.sequence, self._last.sequence)
         )
@@ -174,7 +183,10 @@ class ControllerCore:
             ),
         )
         self.received.append(self._last)
-        self._standing_until_ns = self._now_ns + min(command.life_ms, self._link_timeout_ms) * NS_PER_MS
+        timeout_ms = self._link_timeout_ms
+        self._standing_until_ns = (
+            None if timeout_ms is None else self._now_ns + min(command.life_ms, timeout_ms) * NS_PER_MS
+        )
         tripped = bool(self._flags & (MotorFlag.ESTOP | MotorFlag.FAULT))
         if command.action is Action.MOVE:
             if tripped or self._flags & MotorFlag.LATCHED:
@@ -197,12 +209,12 @@ class ControllerCore:
 
     def _echo(self) -> Echo:
         assert self._last is not None
-        assert self._standing_until_ns is not None
+        until_ns = self._now_ns if self._standing_until_ns is None else self._standing_until_ns
         return Echo(
             session=self._session or 0,
             sequence=self._last.sequence,
             flags=self.flags,
-            life_ms=(self._standing_until_ns - self._now_ns) // NS_PER_MS,
+            life_ms=(until_ns - self._now_ns) // NS_PER_MS,
             axes=self.values,
             controller_ms=self._now_ns // NS_PER_MS % (1 << 32),
         )
@@ -210,7 +222,7 @@ class ControllerCore:
     def _expire(self) -> None:
         """The standing command has ended without another."""
         assert self._last is not None
-        silent = self._last.life_ms >= self._link_timeout_ms
+        silent = self._last.life_ms >= (self._link_timeout_ms or 0)
         self._stop(StopCause.LINK_TIMEOUT if silent else StopCause.LIFE)
         self._flags |= MotorFlag.EXPIRED | (MotorFlag.LATCHED if self._latch else MotorFlag(0))
 

@@ -3,7 +3,8 @@
 ``poll`` once a tick and whenever ``fileno`` is readable; ``send`` when there is something to say. A lost port is
 reopened and an unanswered hello repeated, both with a growing pause; every new session raises ``generation`` and
 leaves nothing behind of the one before: no byte, no echo, no sequence number. A command is sent in a session or not at
-all; it is never kept for later.
+all; it is never kept for later. A motor controller that says it has latched, or that answers in another session, is
+asked for a new one. A codec without a handshake has a session of our own for each opening of the port.
 
 Does not know what is safe: that the first frame of a session is a stop is the guard's to see to. Only ``connect``
 raises; after that a failure is a state with a ``problem``.
@@ -13,20 +14,38 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 from edgeguard.clock import NS_PER_MS, ms_from_ns
 from edgeguard.errors import LinkError
-from edgeguard.link.cobs_codec import WireMessage
-from edgeguard.link.codec import Codec
+from edgeguard.link.carried import Carries
+from edgeguard.link.codec import Codec, feedback_of
 from edgeguard.types.decision import SetPoint
-from edgeguard.types.wire import SEQUENCE_MODULUS, Command, Echo, Hello, LinkState, LinkStatus, Sent, Welcome
+from edgeguard.types.wire import (
+    SEQUENCE_MODULUS,
+    Command,
+    Echo,
+    Hello,
+    LinkState,
+    LinkStatus,
+    MotorFlag,
+    Sent,
+    Welcome,
+    WireMessage,
+    is_newer,
+)
 
 _HELLO_PAUSE_NS = (20 * NS_PER_MS, 200 * NS_PER_MS)
 """First and longest pause between hellos: the answer takes a few ms, a board that its DTR line has reset seconds."""
 
 _REOPEN_PAUSE_NS = (50 * NS_PER_MS, 500 * NS_PER_MS)
 """First and longest pause between attempts to reopen: commands are to flow again within 1 s of the port's return."""
+
+_FOREIGN_ECHOES = 3
+"""So many of another session, and none of ours between them, are no leftovers: it has been greeted by somebody else."""
+
+_TRIPPED = MotorFlag.FAULT | MotorFlag.ESTOP
 
 _READS_PER_POLL = 4
 """So that a talkative peer cannot hold the tick; each read is bounded too."""
@@ -65,6 +84,8 @@ class Link:
         """``open_port`` raises ``LinkError`` when there is none. Nothing is opened before ``connect`` or ``poll``."""
         self._open_port = open_port
         self._codec = codec
+        self._feedback = feedback_of(codec)
+        self._shakes_hands = Carries.SESSION in codec.carries
         self._axis_count = axis_count
         self._echo_timeout_ns = echo_timeout_ns
         self._draw_nonce = draw_nonce
@@ -78,6 +99,9 @@ class Link:
         self._echo: Echo | None = None
         self._echo_received_ns: int | None = None
         self._unanswered_since_ns: int | None = None
+        self._foreign_in_a_row = 0
+        self._greeted_ns: int | None = None  # when a session was last asked for
+        self._corrupt_before = 0  # of what had come by then
         self._retry_ns = 0  # when to say hello or to reopen again
         self._pause_ns = 0
         self._earlier_written = self._earlier_superseded = 0  # counted by ports that are gone
@@ -92,7 +116,12 @@ class Link:
         if self._port is None:
             self._port = self._open_port()
             self._codec.reset()
-            self._greet(now_ns, problem="the motor controller has not answered yet")
+            if self._shakes_hands:
+                self._greet(now_ns, problem="the motor controller has not answered yet")
+            else:
+                nonce = self._draw_nonce()
+                welcome = Welcome(nonce=nonce, session=nonce or 1, axis_count=self._axis_count, link_timeout_ms=0)
+                self._begin_session(welcome)
 
     def poll(self, *, now_ns: int) -> LinkStatus:
         """Take in what has arrived, send what is pending, repeat what is due."""
@@ -120,7 +149,7 @@ class Link:
         )
         frame = self._codec.encode(command)
         self._sequence = (self._sequence + 1) % SEQUENCE_MODULUS
-        if self._unanswered_since_ns is None:
+        if self._unanswered_since_ns is None and self._shakes_hands:
             self._unanswered_since_ns = now_ns
         return Sent(command=command, frame=frame, written=self._port.offer(frame))
 
@@ -129,11 +158,12 @@ class Link:
         """How things stood at the last ``poll``; the counters include what was sent since."""
         return LinkStatus(
             state=self._state,
+            feedback=self._feedback,
             generation=self._generation,
             session=self._welcome.session if self._welcome else None,
             echo=self._echo,
             echo_received_ns=self._echo_received_ns,
-            controller_timeout_ms=self._welcome.link_timeout_ms if self._welcome else None,
+            controller_timeout_ms=self._welcome.link_timeout_ms if self._welcome and self._shakes_hands else None,
             problem=self._problem,
             written=self._earlier_written + (self._port.written if self._port else 0),
             superseded=self._earlier_superseded + (self._port.superseded if self._port else 0),
@@ -164,16 +194,39 @@ class Link:
         if self._state is LinkState.HANDSHAKING and now_ns >= self._retry_ns:
             port.offer(self._codec.encode(Hello(nonce=self._nonce, axis_count=self._axis_count)))
             self._pause(now_ns, _HELLO_PAUSE_NS)
+            unread = self._codec.corrupt - self._corrupt_before
+            if unread > 0:
+                self._problem = (
+                    f"{unread} pieces of an answer that cannot be read: has the motor controller another link.baud, "
+                    "codec, number of axes or key?"
+                )
 
     def _take(self, message: WireMessage, now_ns: int) -> None:
         self._received += 1
         if isinstance(message, Welcome) and message.nonce == self._nonce:
             if self._state is LinkState.HANDSHAKING:
                 self._begin_session(message)
-        elif isinstance(message, Echo) and self._welcome is not None and message.session == self._welcome.session:
-            self._echo, self._echo_received_ns, self._unanswered_since_ns = message, now_ns, None
+        elif isinstance(message, Echo) and self._welcome is not None and self._is_ours(message, self._welcome):
+            self._echo = replace(message, session=self._welcome.session)
+            self._echo_received_ns, self._unanswered_since_ns, self._foreign_in_a_row = now_ns, None, 0
+            if MotorFlag.LATCHED in message.flags and not message.flags & _TRIPPED:
+                self._greet(now_ns, problem="the motor controller has stopped by itself and waits for a new session")
         else:
             self._foreign += 1
+            self._foreign_in_a_row += isinstance(message, Echo)
+            if self._foreign_in_a_row >= _FOREIGN_ECHOES and self._state is LinkState.UP:
+                self._greet(now_ns, problem="the motor controller answers in another session")
+
+    def _is_ours(self, echo: Echo, welcome: Welcome) -> bool:
+        """Of this session, of a command that we have sent, and newer than the last one: nobody plays old ones again."""
+        if not self._shakes_hands:
+            return True
+        if echo.session != welcome.session or is_newer(echo.sequence, (self._sequence - 1) % SEQUENCE_MODULUS):
+            return False
+        last = self._echo
+        if last is None or is_newer(echo.sequence, last.sequence):
+            return True
+        return echo.sequence == last.sequence and 0 < (echo.controller_ms - last.controller_ms) % (1 << 32) < 1 << 31
 
     def _begin_session(self, welcome: Welcome) -> None:
         if welcome.session == 0:
@@ -188,14 +241,17 @@ class Link:
         self._state, self._problem = LinkState.UP, None
 
     def _greet(self, now_ns: int, *, problem: str) -> None:
-        """Ask for a new session; the first hello is due at once."""
+        """Ask for a new session; the first hello is due at once, or when the longest pause since the last is over."""
         self._forget_session()
         self._state, self._problem = LinkState.HANDSHAKING, problem
         self._nonce = self._draw_nonce()
-        self._retry_ns, self._pause_ns = now_ns, 0
+        pause_ns = 0 if self._greeted_ns is None else max(0, self._greeted_ns + _HELLO_PAUSE_NS[1] - now_ns)
+        self._retry_ns, self._pause_ns = now_ns + pause_ns, 0
+        self._greeted_ns, self._corrupt_before = now_ns, self._codec.corrupt
 
     def _forget_session(self) -> None:
         self._welcome = self._echo = self._echo_received_ns = self._unanswered_since_ns = None
+        self._foreign_in_a_row = 0
 
     def _drop_port(self, port: Port, *, problem: str) -> None:
         port.close()

@@ -14,7 +14,7 @@ from edgeguard.answer import Field, Grid, Scalar, check_values, read_schema
 from edgeguard.config import Config, read_config
 from edgeguard.config.reader import Problems
 from edgeguard.config.sections import AxisSource
-from edgeguard.errors import AnswerError, SchemaError
+from edgeguard.errors import AnswerError, ConfigError, SchemaError
 from edgeguard.guard.mapping import value_key
 from edgeguard.guard.stopping import stopping_problems
 from edgeguard.link import CODECS
@@ -46,10 +46,18 @@ def assemble(path: Path | str) -> Assembly:
     if config.link.codec not in CODECS:
         problems.add("link.codec", f"{config.link.codec!r} is not one of {', '.join(CODECS)}")
     elif not problems.found:
-        unfit = wire_problems(config) + stopping_problems(config, wire_ns=command_wire_ns(config))
-        problems.found += [f"{problems.file}: {one}" for one in unfit]
+        problems.found += [f"{problems.file}: {one}" for one in _unfit(config)]
     problems.raise_if_any()
     return Assembly(config=config, fields=fields)
+
+
+def _unfit(config: Config) -> list[str]:
+    """What does not fit the wire and the stops."""
+    try:
+        wire_ns = command_wire_ns(config)
+    except ConfigError as error:
+        return list(error.problems)
+    return wire_problems(config) + stopping_problems(config, wire_ns=wire_ns)
 
 
 def template_fields(template: str) -> list[str]:

@@ -26,7 +26,7 @@ from edgeguard.runtime.caller import Caller
 from edgeguard.runtime.driver import Driver
 from edgeguard.runtime.parts import Parts
 from edgeguard.runtime.realtime import measure_reserve_ns, request_real_time
-from edgeguard.runtime.serial_wire import SerialWire, command_wire_ns, wire_codec
+from edgeguard.runtime.serial_wire import SerialWire, command_wire_ns
 from edgeguard.runtime.status import Status, status_of
 from edgeguard.types import OperatorWord
 
@@ -120,7 +120,7 @@ class GuardProcess:
             status,
             scheduling=self._real_time.scheduling,
             memory=self._real_time.memory,
-            guarantee=wire_codec(self._parts.config).guarantee,
+            guarantee=self._wire.guarantee,
             counters={**status.counters, **self._audience.counters},
         )
 

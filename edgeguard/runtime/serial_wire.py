@@ -5,12 +5,17 @@ Both ends say one frame a tick: what is on the line for longer than that would a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from edgeguard.clock import NS_PER_MS, ms_from_ns
 from edgeguard.config import Config
 from edgeguard.errors import ConfigError
-from edgeguard.link import Codec, Link, SerialPort, make_codec
-from edgeguard.types import LinkStatus, SetPoint
-from edgeguard.types.wire import NS_PER_BYTE_AT_1_BAUD, wire_time_ns
+from edgeguard.guard.standstill import standstill_proof
+from edgeguard.guard.stopping import rest_assumed_ns
+from edgeguard.link import Carries, Codec, Link, SerialPort, expiry_of, feedback_of, guarantee, make_codec
+from edgeguard.link.key_file import read_key
+from edgeguard.types import Action, LinkStatus, SetPoint
+from edgeguard.types.wire import NS_PER_BYTE_AT_1_BAUD, Expiry, wire_time_ns
 
 _COMMON_BAUDS = (9_600, 19_200, 38_400, 57_600, 115_200, 230_400, 460_800, 921_600)
 
@@ -23,6 +28,7 @@ class SerialWire:
         if not path:
             raise ConfigError(f"{config.file}: link.port: missing; name the serial port (or pass port)")
         self._baud = config.link.baud
+        self.guarantee = wire_guarantee(config)
         self._link = Link(
             open_port=lambda: SerialPort(path=path, baud=config.link.baud),
             codec=wire_codec(config),
@@ -55,20 +61,69 @@ def command_wire_ns(config: Config) -> int:
 
 
 def wire_problems(config: Config) -> list[str]:
-    """Whether a command, and its echo the other way, leave the line free for the next one a tick later; in words."""
-    codec, baud, tick_ns = wire_codec(config), config.link.baud, config.timing.tick_ns
-    longest, what = max((codec.command_bytes, "a command"), (codec.echo_bytes, "an echo"))
-    takes_ns = wire_time_ns(longest, baud=baud)
-    if takes_ns <= tick_ns:
-        return []
-    needed = -(-longest * NS_PER_BYTE_AT_1_BAUD // tick_ns)
-    enough = next((common for common in _COMMON_BAUDS if common >= needed), needed)
-    return [
-        f"link.baud: {baud} is too slow: {what} of {longest} bytes needs {ms_from_ns(takes_ns):.1f} ms, a tick is "
-        f"{ms_from_ns(tick_ns):g} ms; use {enough} baud or more, or a tick_ms of at least {-(-takes_ns // NS_PER_MS)}"
-    ]
+    """What the codec cannot do for this plant, and whether its frames keep up with the tick; in words."""
+    codec = wire_codec(config)
+    return [*_unfit(config, codec), *_too_slow(config, codec)]
 
 
 def wire_codec(config: Config) -> Codec:
-    """The codec that the configuration names, for its axes."""
-    return make_codec(config.link.codec, axes=[axis.name for axis in config.axes])
+    """The codec that the configuration names, for its axes; ``ConfigError`` names what is wrong with it."""
+    link = config.link
+    key = None if link.key_file is None else read_key(link.key_file)
+    return make_codec(link.codec, axes=[axis.name for axis in config.axes], options=link.options, key=key)
+
+
+def wire_expiry(config: Config) -> Expiry:
+    """What ends a command that nobody renews."""
+    return expiry_of(wire_codec(config), watchdog=config.link.watchdog)
+
+
+def wire_guarantee(config: Config) -> str:
+    """What the robot can rely on with this codec when its computer is dead, and how standstill is known; for people."""
+    codec = wire_codec(config)
+    said = guarantee(
+        codec.carries,
+        expiry=expiry_of(codec, watchdog=config.link.watchdog),
+        timeout_ms=ms_from_ns(config.link.timeout_ns),
+        note=codec.note,
+    )
+    rest_ms = ms_from_ns(rest_assumed_ns(config, wire_ns=wire_time_ns(codec.command_bytes, baud=config.link.baud)))
+    return f"{said} {standstill_proof(config, feedback_of(codec), rest_assumed_ms=rest_ms)}"
+
+
+def _unfit(config: Config, codec: Codec) -> Iterator[str]:
+    """What the plant or its owner asks for and no frame can carry."""
+    lacking = {Action.HOLD: Carries.HOLD, Action.TORQUE_OFF: Carries.TORQUE_OFF}
+    for grade, action in config.guarding.actions.items():
+        if action in lacking and lacking[action] not in codec.carries:
+            yield (
+                f"guard.actions.{grade.name.lower()}: the codec {codec.name} cannot carry {action.value}; use stop, or "
+                "the codec cobs"
+            )
+    for axis in config.axes:
+        if axis.safe is None and Carries.HOLD not in codec.carries:
+            yield (
+                f"axis {axis.name!r}: safe is 'hold', which the codec {codec.name} cannot carry; give it a safe value, "
+                "or use the codec cobs"
+            )
+    if expiry_of(codec, watchdog=config.link.watchdog) == "none" and not config.link.accept_best_effort:
+        yield (
+            f"link.codec: with {codec.name} nothing stops the motor controller when this computer dies; if it has a "
+            "watchdog of its own, set link.watchdog = true and link.timeout_ms to its time; else accept that with "
+            "link.accept_best_effort = true"
+        )
+
+
+def _too_slow(config: Config, codec: Codec) -> Iterator[str]:
+    """Whether a command, and its echo the other way, leave the line free for the next one a tick later."""
+    baud, tick_ns = config.link.baud, config.timing.tick_ns
+    longest, what = max((codec.command_bytes, "a command"), (codec.echo_bytes, "an echo"))
+    takes_ns = wire_time_ns(longest, baud=baud)
+    if takes_ns > tick_ns:
+        needed = -(-longest * NS_PER_BYTE_AT_1_BAUD // tick_ns)
+        enough = next((common for common in _COMMON_BAUDS if common >= needed), needed)
+        yield (
+            f"link.baud: {baud} is too slow: {what} of {longest} bytes needs {ms_from_ns(takes_ns):.1f} ms, a tick is "
+            f"{ms_from_ns(tick_ns):g} ms; use {enough} baud or more, or a tick_ms of at least "
+            f"{-(-takes_ns // NS_PER_MS)}"
+        )

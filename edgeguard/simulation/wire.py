@@ -12,9 +12,10 @@ from itertools import count
 from edgeguard.config import Config
 from edgeguard.config.sections import Axis
 from edgeguard.errors import LinkError
-from edgeguard.link import Link, make_codec
+from edgeguard.link import Link
 from edgeguard.link.controller_core import ControllerCore
 from edgeguard.link.motor import MotorAxis
+from edgeguard.runtime.serial_wire import wire_codec, wire_expiry
 from edgeguard.simulation.agenda import Agenda
 from edgeguard.types import Grade, LinkStatus, SetPoint
 from edgeguard.types.wire import wire_time_ns
@@ -37,14 +38,14 @@ class SimulatedWire:
         sessions, nonces = count(1), count(1)
         self.controller = ControllerCore(
             axes=[_motor(axis, config) for axis in config.axes],
-            codec=make_codec(config.link.codec, axes=names),
-            link_timeout_ms=config.link.timeout_ns // 1_000_000,
+            codec=wire_codec(config),
+            link_timeout_ms=None if wire_expiry(config) == "none" else config.link.timeout_ns // 1_000_000,
             draw_session=lambda: next(sessions),
             start_ns=0,
         )
         self._link = Link(
             open_port=self._open,
-            codec=make_codec(config.link.codec, axes=names),
+            codec=wire_codec(config),
             axis_count=len(names),
             echo_timeout_ns=config.link.echo_timeout_ns,
             draw_nonce=lambda: next(nonces),

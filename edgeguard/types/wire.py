@@ -17,6 +17,9 @@ FLOAT32_MAX = 3.4028234663852886e38
 
 SEQUENCE_MODULUS = 1 << 16
 
+LONGEST_LIFE_MS = (1 << 16) - 1
+"""The greatest life that a command carries; also that of a command whose protocol carries none."""
+
 NS_PER_BYTE_AT_1_BAUD = 10 * 1_000_000_000
 """One byte on a serial line is ten bits: start, eight data, stop."""
 
@@ -41,6 +44,14 @@ class MotorFlag(IntFlag):
     FAULT = 4
     ESTOP = 8
     LATCHED = 16  # it will not move again before the next handshake
+
+
+class Feedback(str, Enum):
+    """What comes back from the motor controller, by the codec that it speaks."""
+
+    ECHO = "echo"  # which command it took, what it measures, whether it moves
+    MEASURED = "measured"  # what its axes do, and no more
+    NONE = "none"  # nothing
 
 
 class LinkState(str, Enum):
@@ -127,6 +138,9 @@ class Welcome:
         _check_range("link_timeout_ms", self.link_timeout_ms, bits=16)
 
 
+WireMessage = Command | Echo | Hello | Welcome
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
     """A command on its way. ``written`` is false while the port has not taken all of ``frame``."""
@@ -145,6 +159,7 @@ class LinkStatus:
     """
 
     state: LinkState
+    feedback: Feedback = Feedback.ECHO
     generation: int = 0
     session: int | None = None
     echo: Echo | None = None

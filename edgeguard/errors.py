@@ -125,3 +125,9 @@ class FlightLogError(EdgeguardError):
     """The file is no flight log, or holds nothing that can be replayed."""
 
     exit_code = 15
+
+
+class EndpointError(EdgeguardError):
+    """The endpoint cannot be reached, refuses, or does not stream a completion."""
+
+    exit_code = 16

@@ -137,6 +137,12 @@ def time_in_system_s(*, service_s: float, load: float) -> float:
     return service_s / (1 - load)
 
 
+def effective_machine(model: Model, *, prompt: int, prompt_s: float, step_s: float, context: float) -> Machine:
+    """The useful FLOP/s and bytes/s that explain a measured prefill, and a measured step behind ``context`` tokens."""
+    read_bytes = model.weight_bytes + context * model.kv_bytes_per_token
+    return Machine(flops=2 * model.parameters * prompt / prompt_s, bandwidth=read_bytes / step_s)
+
+
 def estimate(model: Model, machine: Machine, work: Work) -> Estimate:
     """What the request takes, where that goes, and what would help most."""
     bare = _estimate(model, machine, work)

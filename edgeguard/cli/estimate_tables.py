@@ -37,8 +37,8 @@ def show(model: Model, machine: Machine, work: Work, found: Estimate) -> None:
     for table in (
         _given(model, machine, work),
         _times(model, machine, work, found),
-        _shares(found),
-        _remedies(found),
+        share_table(found),
+        remedy_table(found),
         _rate_table(model, machine, work),
     ):
         console.print(table)
@@ -92,7 +92,8 @@ def _times(model: Model, machine: Machine, work: Work, found: Estimate) -> Table
     return table
 
 
-def _shares(found: Estimate) -> Table:
+def share_table(found: Estimate) -> Table:
+    """Where the time goes, the bottleneck first."""
     from rich.table import Table
 
     table = Table("where it goes", box=None, pad_edge=False)
@@ -105,7 +106,8 @@ def _shares(found: Estimate) -> Table:
     return table
 
 
-def _remedies(found: Estimate) -> Table:
+def remedy_table(found: Estimate) -> Table:
+    """What would help, best first."""
     from rich.table import Table
 
     table = Table("what helps, best first", box=None, pad_edge=False)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from edgeguard import __version__
 from edgeguard.cli import (
+    bench,
     calibrate,
     causes,
     check,
@@ -51,8 +52,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"edgeguard {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     every = (
-        demo, init, check, calibrate, estimate, run, status, operator, model, compare, providers, simulate, replay,
-        log, causes,
+        demo, init, check, calibrate, estimate, bench, run, status, operator, model, compare, providers,
+        simulate, replay, log, causes,
     )  # fmt: skip
     for command in every:
         command.add_parser(commands)

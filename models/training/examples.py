@@ -2,33 +2,33 @@
 
 The prompt and the answer come from the runtime's own ``Prompt`` and ``Automaton``, so a token is never one that the
 running model would not see. What is learned are the *choices* only: everything else in an answer is forced and never
-asked of the model. Of several accepted values the first is learned; a field without any is not learned, nor is what
-follows it.
+asked of the model. Of several accepted values the first is learned, of a range the middle; a field without any is not
+learned, nor is what follows it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from edgeguard.answer import Automaton, Field, compile_answer, read_schema
-from edgeguard.bench.evaluation import Accepted, Case, Span, read_evaluation
+from edgeguard.answer import Automaton, Field, Scalar, compile_answer, read_schema
+from edgeguard.bench.evaluation import Case, Span, read_evaluation
 from edgeguard.config import Config
 from edgeguard.engine.chat import render_chat
 from edgeguard.engine.folder import read_model_folder
 from edgeguard.engine.prompt import Prompt, chat_roles
 from edgeguard.engine.tokens import Tokens, common_length
-from edgeguard.types import Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """The model is asked behind ``tokens[: at]`` which of ``allowed`` follows; ``right`` does."""
+    """The model is asked behind ``tokens[: at]`` which of ``allowed`` follows: ``right``, or one of ``accepted``."""
 
     at: int
     allowed: tuple[int, ...]
     right: int
+    accepted: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,26 +67,37 @@ class Examples:
 
     def example(self, case: Case) -> Example:
         asked = self.request(case)
-        path, known = self._answer(case)
+        wanted = {field.name: self._wanted(case, field) for field in self.fields if field.name in case.accepted}
+        first, last = ({field.name: tuple(field)[at] for field in self.fields} for at in (0, -1))
+        path = self.automaton.encode(first | {name: values[0] for name, values in wanted.items()})
+        other = self.automaton.encode(last | {name: values[0] for name, values in wanted.items()})
+        accepted = self._alternatives(path, first, wanted)
         choices, state = [], self.automaton.start
-        for at, token in enumerate(path[:known]):
+        for at, token in enumerate(path[: common_length(path, other)]):  # behind that it is not said what is right
             allowed = self.automaton.allowed(state)
             if len(allowed) > 1:
-                choices.append(Choice(at=len(asked) + at, allowed=allowed, right=token))
+                fine = frozenset({token, *accepted.get(at, ())})
+                choices.append(Choice(at=len(asked) + at, allowed=allowed, right=token, accepted=fine))
             state = self.automaton.step(state, token)
         return Example(tokens=(asked + path)[: choices[-1].at], choices=tuple(choices))
 
-    def _answer(self, case: Case) -> tuple[Sequence[int], int]:
-        """A path with the accepted answer, and how many of its tokens do not depend on what is not accepted."""
-        first, last = ({field.name: _end(field, at) for field in self.fields} for at in (0, -1))
-        wanted = {name: _wanted(accepted) for name, accepted in case.accepted.items()}
-        one, other = (self.automaton.encode(values | wanted) for values in (first, last))
-        return one, common_length(one, other)
+    def _alternatives(
+        self, path: Sequence[int], first: Mapping[str, Scalar], wanted: Mapping[str, Sequence[Scalar]]
+    ) -> dict[int, set[int]]:
+        """By place in ``path``, the tokens with which other accepted values part from it."""
+        found: dict[int, set[int]] = {}
+        values = first | {name: accepted[0] for name, accepted in wanted.items()}
+        for name, accepted in wanted.items():
+            for value in accepted[1:]:
+                other = self.automaton.encode(values | {name: value})
+                at = common_length(path, other)
+                found.setdefault(at, set()).add(other[at])
+        return found
 
-
-def _wanted(accepted: Accepted) -> Value:
-    return accepted.low if isinstance(accepted, Span) else accepted[0]
-
-
-def _end(field: Field, at: int) -> object:
-    return tuple(field)[at]
+    def _wanted(self, case: Case, field: Field) -> list[Scalar]:
+        """The accepted values of ``field``, the one to learn first."""
+        accepted = case.accepted[field.name]
+        if not isinstance(accepted, Span):
+            return list(accepted)
+        inside = [value for value in field if case.judge({field.name: value})[field.name]]
+        return [inside.pop(len(inside) // 2), *inside]

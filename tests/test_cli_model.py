@@ -69,6 +69,31 @@ def test_build_takes_weights_and_an_adapter_and_says_what_there_is(
         assert words in said
 
 
+def test_list_names_what_there_is_and_prune_removes_what_nobody_finds(
+    recipe: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cache = recipe.parent / "cache"
+    options = ("--cache", str(cache))
+    assert run("build", str(recipe), *options) == 0
+    kept = Path(capsys.readouterr().out.strip())
+    assert run("build", f"{recipe}:q8,head=f16", *options) == 0
+    old = Path(capsys.readouterr().out.strip())
+    assert run("list", *options) == 0
+    said = capsys.readouterr().out
+    assert "tiny:q8,head=f16" in said
+    assert "nobody" not in said
+    facts = json.loads((old / "manifest.json").read_text())
+    (old / "manifest.json").write_text(json.dumps({**facts, "builder": "an earlier one"}))
+    (kept.parent / ".tiny-interrupted" / "raw").mkdir(parents=True)
+    assert run("prune", *options) == 0
+    assert "would be removed: edgeguard model prune --yes" in capsys.readouterr().out
+    assert old.exists()
+    assert run("prune", "--yes", "--json", *options) == 0
+    names = [model["name"] for model in json.loads(capsys.readouterr().out)["models"]]
+    assert names == ["not finished", "tiny:q8,head=f16"]
+    assert [path for path in kept.parent.iterdir() if path.is_dir()] == [kept]
+
+
 NO_VARIANTS = [
     ("tiny:q5", "'q5' is no kind of weights; there are f32, f16, q8, q4, q4-exact"),
     ("tiny:q8,tail=q8", "'tail=q8' is neither head=WEIGHTS nor embedding=WEIGHTS"),

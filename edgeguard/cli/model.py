@@ -1,9 +1,10 @@
-"""``edgeguard model build`` and ``edgeguard model inspect``."""
+"""``edgeguard model``: build, inspect, list, prune."""
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from edgeguard.cli.progress import progress_bars
 
 if TYPE_CHECKING:
+    from edgeguard.model.cache import CachedModel
     from edgeguard.model.inspect import ModelSummary
 
 _BUILD_HELP = """\
@@ -82,6 +84,17 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     inspect.add_argument("folder", type=Path, metavar="PATH", help="a model folder")
     inspect.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     inspect.set_defaults(func=_inspect)
+    listing = own.add_parser("list", help="the models in the cache")
+    prune = own.add_parser(
+        "prune",
+        help="take models off the disk that this version does not find any more",
+        description="Lists what an earlier version of edgeguard built and what was never finished; --yes removes it.",
+    )
+    prune.add_argument("--yes", action="store_true", help="remove them; without it they are only listed")
+    for command, func in ((listing, _list), (prune, _prune)):
+        command.add_argument("--cache", type=Path, metavar="DIR", help="as of build")
+        command.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+        command.set_defaults(func=func)
 
 
 def _build(arguments: argparse.Namespace) -> int:
@@ -97,6 +110,46 @@ def _build(arguments: argparse.Namespace) -> int:
         folder = build(recipe, cache_dir=arguments.cache, progress=progress)
     print(json.dumps({"recipe": recipe.name, "folder": str(folder)}) if arguments.json else folder)
     return 0
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    from edgeguard.model.build import default_cache_dir
+    from edgeguard.model.cache import cached_models
+
+    models = cached_models(arguments.cache or default_cache_dir())
+    _show_models(models, as_json=arguments.json)
+    return 0
+
+
+def _prune(arguments: argparse.Namespace) -> int:
+    from edgeguard.model.build import default_cache_dir
+    from edgeguard.model.cache import cached_models, remove
+
+    models = [model for model in cached_models(arguments.cache or default_cache_dir()) if not model.usable]
+    _show_models(models, as_json=arguments.json)
+    if arguments.yes:
+        remove(models)
+    if not arguments.json:
+        size = _megabytes(sum(model.size_bytes for model in models))
+        print(f"{size} removed" if arguments.yes else f"{size} would be removed: edgeguard model prune --yes")
+    return 0
+
+
+def _show_models(models: Sequence[CachedModel], *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps({"models": [asdict(model) for model in models]}, default=str))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("model", box=None, pad_edge=False)
+    table.add_column("size", justify="right")
+    table.add_column("found by")
+    table.add_column("folder", overflow="fold")
+    for model in models:
+        found_by = "this version" if model.usable else "nobody"
+        table.add_row(model.name, _megabytes(model.size_bytes), found_by, str(model.folder))
+    Console(highlight=False).print(table)
 
 
 def _inspect(arguments: argparse.Namespace) -> int:

@@ -52,7 +52,7 @@ def built_folder(recipe: Recipe, *, cache_dir: Path) -> Path:
         "licence": recipe.licence,
         "build": asdict(recipe.build),
         "adapter": None if recipe.adapter is None else adapter_hash(recipe.adapter),
-        "builder": _own_hash(),
+        "builder": builder_hash(),
     }
     digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
     return cache_dir / "models" / f"{recipe.name}-{digest[:_KEY_DIGITS]}"
@@ -66,7 +66,7 @@ def build(recipe: Recipe, *, cache_dir: Path | None = None, progress: Progress =
         return folder
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(folder.parent / f".{folder.name}.lock"):
+        with locked(folder.parent / f".{folder.name}.lock"):
             if not manifest.is_complete(folder):
                 _build_into(folder, recipe, downloads=cache / "downloads", progress=progress)
     except OSError as error:
@@ -131,11 +131,13 @@ def _facts(recipe: Recipe, *, vocabulary: int, adapter: Adapter | None) -> dict[
         "source": {**asdict(recipe.source), "sha256": content_hash(recipe.source)},
         "build": asdict(recipe.build),
         "adapter": built_in,
+        "builder": builder_hash(),
         "vocabulary": vocabulary,
     }
 
 
-def _own_hash() -> str:
+def builder_hash() -> str:
+    """Of the code of this package: what another builder made is not what this one would make."""
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(path.read_bytes())
@@ -153,7 +155,7 @@ def _flush(folder: Path) -> None:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
     """Hold the file lock; the kernel lets go of it when the process ends, however it ends."""
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from fake_worker import DEFAULTS, write_behaviour
 
+from edgeguard.bench.effort import QUICK
+from edgeguard.bench.sample import Look
 from edgeguard.bench.subject import Subject
 from edgeguard.budget import Bound, PassCost, PassTimes, Profile, RequestTimes, Schedule
 from edgeguard.clock import NS_PER_MS
@@ -16,6 +19,8 @@ from edgeguard.config import Config, load_config, parse_config
 
 FAKE_WORKER = Path(__file__).with_name("fake_worker.py")
 NEVER_BUSY = 1e9
+HASTY = replace(QUICK, busy_limit=NEVER_BUSY, sweep_repeats=5, fit_requests=20)
+"""The quick way on a machine that is as busy as it likes."""
 
 CONFIG = """
 [timing]
@@ -97,6 +102,14 @@ def fake_command(file: Path, profile: Path | None) -> list[str]:
 
 def fake_subject() -> Subject:
     return Subject(command=fake_command, identity=lambda: DEFAULTS["identity"])
+
+
+class FakeEye:
+    """A board whose temperature and level are told by ``look()``."""
+
+    def __init__(self, look: Callable[[], Look]) -> None:
+        self.look = look
+        self.observed = look().temperature_c is not None
 
 
 def made_profile(*, latencies_ms: Sequence[float] = (10.0,) * 300, bound_ms: float = 15.0, **keys: Any) -> Profile:

@@ -195,11 +195,11 @@ class FakeWorker:
         return any(message["type"] == "request" for message in self._waiting)
 
     def _sweep(self, message: Message) -> None:
-        p = self._behaviour["prefix_tokens"]
         rows = []
-        for k in message["sizes"]:
-            elapsed_ns = [self._pass(k=k, p=p).elapsed_ns for _ in range(message["repeats"])]
-            rows.append({"k": k, "p": p, "elapsed_ns": elapsed_ns})
+        for p in message.get("depths") or [self._behaviour["prefix_tokens"]]:
+            for k in message["sizes"]:
+                elapsed_ns = [self._pass(k=k, p=p).elapsed_ns for _ in range(message["repeats"])]
+                rows.append({"k": k, "p": p, "elapsed_ns": elapsed_ns})
         self._channel.send({"type": "swept", "rows": rows})
 
     def _serve(self, request: Request, *, admit: bool) -> None:

@@ -7,29 +7,37 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_robot import FAKE_WORKER, NEVER_BUSY, fake_subject, write_config
+from bench_robot import FAKE_WORKER, HASTY, FakeEye, fake_subject, write_config
 from fake_worker import write_behaviour
 
 from edgeguard.bench.cached import load_or_calibrate
-from edgeguard.bench.calibrate import SWEEP_SIZES, calibrate, sweep_sizes
+from edgeguard.bench.calibrate import calibrate
+from edgeguard.bench.effort import Effort
+from edgeguard.bench.journal import Journal
+from edgeguard.bench.sample import Look
+from edgeguard.bench.subject import Subject
+from edgeguard.bench.sweep import SIZES, sweep_depths, sweep_sizes
 from edgeguard.bench.verdict import judge, overhead_of
 from edgeguard.bench.worker_client import Ready
 from edgeguard.board import read_fingerprint
 from edgeguard.budget import Profile, load_profile
-from edgeguard.clock import NS_PER_MS, SystemClock
+from edgeguard.clock import NS_PER_MS, NS_PER_S, SystemClock
 from edgeguard.config import Config
-from edgeguard.errors import BoundError, ModelError
+from edgeguard.errors import BoundError, ConfigError, ModelError, ProfileError
+from edgeguard.types import ThermalLevel
 
 BEHAVIOUR = {"passes": [10, 3, 3], "base_ms": 1, "token_ms": 0.2, "spread": 0.05, "overhead_ms": 0.5}
 TYPICAL_MS = 3 * 1 + 16 * 0.2 + 0.5
 
 
-def _calibrate(config: Config, **keys: Any) -> Profile:
-    return calibrate(config, clock=SystemClock(), subject=fake_subject(), busy_limit=NEVER_BUSY, **keys)
+def _calibrate(config: Config, *, effort: Effort = HASTY, **keys: Any) -> Profile:
+    keys = {"out": config.file.with_name("profile.json"), "subject": fake_subject(), **keys}
+    return calibrate(config, clock=SystemClock(), effort=effort, **keys)
 
 
 @pytest.fixture(scope="module")
@@ -60,18 +68,34 @@ def test_the_cost_is_the_scripted_one(calibrated) -> None:
 
 def test_enough_independent_requests_were_scored_for_the_percentile_that_is_named(calibrated) -> None:
     config, profile, _, _ = calibrated
+    (bound,) = profile.bounds
     assert config.risk.confidence == 0.5
-    assert profile.bound.percentile == 0.95  # of max_miss_rate = 0.05
-    assert profile.bound.effective_n >= 14  # 0.95 ** 14 < 0.5
-    assert len(profile.requests) == profile.bound.n
+    assert bound.percentile == 0.95  # of max_miss_rate = 0.05
+    assert bound.effective_n >= 14  # 0.95 ** 14 < 0.5
+    assert len(profile.requests) == bound.n
     assert profile.schedule.period_ns == config.timing.period_ns
 
 
 def test_the_bound_is_the_dearest_price_times_the_score_and_lies_above_the_typical_request(calibrated) -> None:
     _, profile, _, _ = calibrated
+    (bound,) = profile.bounds
     dearest_ns = max(one.dearest_ns for one in profile.requests)
-    assert profile.bound.bound_ns == pytest.approx(dearest_ns * profile.bound.score, abs=1)
-    assert profile.bound.bound_ns > TYPICAL_MS * NS_PER_MS
+    assert bound.bound_ns == pytest.approx(dearest_ns * bound.score, abs=1)
+    assert bound.bound_ns > TYPICAL_MS * NS_PER_MS
+
+
+def test_a_quick_profile_stretches_its_bounds_by_a_margin(calibrated) -> None:
+    _, profile, _, _ = calibrated
+    assert profile.margin == HASTY.margin > 1
+    assert profile.bound.bound_ns == pytest.approx(profile.bounds[0].bound_ns * profile.margin, rel=1e-6)
+
+
+def test_the_price_of_a_pass_is_measured_at_more_than_one_depth(tmp_path: Path) -> None:
+    config = write_config(tmp_path, behaviour={**BEHAVIOUR, "cached_ms": 0.02, "spread": 0.0})
+    profile = _calibrate(config)
+    assert {row.p for row in profile.sweep} == {50, 100, 502}
+    assert profile.cost.per_cached_ns / NS_PER_MS == pytest.approx(0.02, rel=0.3)
+    assert profile.cost.price_ns(10, 400) / NS_PER_MS == pytest.approx(1 + 0.2 * 10 + 0.02 * 400, rel=0.25)
 
 
 def test_progress_tells_every_phase(calibrated) -> None:
@@ -85,7 +109,7 @@ def test_progress_tells_every_phase(calibrated) -> None:
 def test_a_second_start_finds_the_profile_and_starts_nothing(tmp_path: Path) -> None:
     config = write_config(tmp_path, behaviour=BEHAVIOUR, deadline_ms=2_000)
     known: dict[str, Any] = {
-        "clock": SystemClock(), "cache_dir": tmp_path / "cache", "subject": fake_subject(), "busy_limit": NEVER_BUSY,
+        "clock": SystemClock(), "cache_dir": tmp_path / "cache", "subject": fake_subject(), "effort": HASTY,
     }  # fmt: skip
     first = load_or_calibrate(config, **known)
     assert first.fresh
@@ -101,10 +125,8 @@ def test_a_second_start_finds_the_profile_and_starts_nothing(tmp_path: Path) -> 
 def test_a_bound_that_does_not_fit_is_named_and_the_profile_is_kept(tmp_path: Path) -> None:
     config = write_config(tmp_path, behaviour={**BEHAVIOUR, "base_ms": 6}, deadline_ms=10)
     with pytest.raises(BoundError, match="would fit"):
-        load_or_calibrate(
-            config, clock=SystemClock(), cache_dir=tmp_path, subject=fake_subject(), busy_limit=NEVER_BUSY
-        )
-    (kept,) = (tmp_path / "calibration").iterdir()
+        load_or_calibrate(config, clock=SystemClock(), cache_dir=tmp_path, subject=fake_subject(), effort=HASTY)
+    (kept,) = (tmp_path / "calibration").glob("*.json")
     verdict = judge(load_profile(kept), config=config, overhead=overhead_of(config))
     assert verdict.fitting_deadline_ms > 22
 
@@ -115,28 +137,30 @@ def test_what_keeps_the_worker_from_starting_is_passed_on(tmp_path: Path) -> Non
         _calibrate(config)
 
 
-CALIBRATE_FOR_LONG = """
+CALIBRATE = """
 import sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
-from bench_robot import NEVER_BUSY, fake_subject
+from bench_robot import HASTY, fake_subject
 from edgeguard.bench.calibrate import calibrate
 from edgeguard.clock import SystemClock
 from edgeguard.config import load_config
 calibrate(load_config({config!r}), clock=SystemClock(), out=Path({out!r}), subject=fake_subject(),
-          busy_limit=NEVER_BUSY, progress=lambda *step: print(*step, flush=True))
+          effort=HASTY, progress=lambda *step: print(*step, flush=True))
 """
 
 
 @pytest.mark.parametrize("kill", [signal.SIGINT, signal.SIGKILL])
-def test_an_interrupted_calibration_leaves_the_old_profile_and_no_worker(tmp_path: Path, kill: signal.Signals) -> None:
-    config = write_config(tmp_path, behaviour=BEHAVIOUR, max_miss_rate=0.001, confidence=0.99)
+def test_an_interrupted_calibration_keeps_its_samples_and_goes_on_from_there(
+    tmp_path: Path, kill: signal.Signals
+) -> None:
+    config = write_config(tmp_path, behaviour=BEHAVIOUR, max_miss_rate=0.02, confidence=0.7)
     out = tmp_path / "profile.json"
     out.write_text("the old one")
-    script = CALIBRATE_FOR_LONG.format(tests=str(FAKE_WORKER.parent), config=str(config.file), out=str(out))
+    script = CALIBRATE.format(tests=str(FAKE_WORKER.parent), config=str(config.file), out=str(out))
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as bench:
         assert bench.stdout is not None
-        assert any(line.startswith(b"measuring 10 ") for line in bench.stdout)
+        assert any(line.startswith(b"measuring 30 ") for line in bench.stdout)
         bench.send_signal(kill)
         bench.communicate()
     assert out.read_text() == "the old one"
@@ -145,6 +169,85 @@ def test_an_interrupted_calibration_leaves_the_old_profile_and_no_worker(tmp_pat
     while _workers_of(config.file) and time.monotonic() < until_s:
         time.sleep(0.05)
     assert _workers_of(config.file) == []
+    heard: list[tuple[str, int, int]] = []
+    profile = _calibrate(config, resume=True, progress=lambda *step: heard.append(step))
+    assert "timing passes" not in {phase for phase, _, _ in heard}
+    assert next(done for phase, done, _ in heard if phase == "measuring") >= 30
+    assert len(profile.requests) >= 60
+    assert profile.schedule.workers > 1
+    at_ns = [one.at_ns for one in profile.requests]
+    assert at_ns == sorted(at_ns)  # the time of the run goes on where it was left
+    assert load_profile(out) == profile
+
+
+def test_a_calibration_goes_on_only_on_what_it_began_on(tmp_path: Path) -> None:
+    config = write_config(tmp_path, behaviour=BEHAVIOUR)
+    out = tmp_path / "profile.json"
+    with pytest.raises(ProfileError, match=r"profile\.samples\.gz: cannot be read .*begin without --resume"):
+        _calibrate(config, out=out, resume=True)
+    _calibrate(config, out=out)
+    other = Subject(command=fake_subject().command, identity=lambda: {"model": "another"})
+    with pytest.raises(ProfileError, match="model: fake -> another"):
+        _calibrate(config, out=out, resume=True, subject=other)
+    Journal.beside(out).file.write_bytes(b"nothing of ours")
+    with pytest.raises(ProfileError, match="no samples of a calibration"):
+        _calibrate(config, out=out, resume=True)
+
+
+HEATED = replace(HASTY, kind="full", margin=1.0, workers=2, soak_ns=NS_PER_S, soak_window_ns=NS_PER_S // 8)
+
+
+def test_a_board_without_sensors_is_heated_by_the_clock_and_its_worst_bound_always_holds(tmp_path: Path) -> None:
+    config = write_config(tmp_path, behaviour=BEHAVIOUR)
+    profile = _calibrate(config, effort=HEATED, eye=FakeEye(Look))
+    assert (profile.kind, profile.thermal, profile.margin) == ("full", "unobserved", 1.0)
+    assert profile.soak is not None
+    assert profile.soak.temperature_flat is None
+    assert profile.soak.elapsed_ns >= 5 * HEATED.soak_window_ns
+    assert {bound.level for bound in profile.bounds} == {ThermalLevel.NOMINAL, ThermalLevel.HOT}
+    assert profile.schedule.workers == 4  # two at each level
+    found = profile.bound_for(ThermalLevel.NOMINAL)
+    assert found is not None
+    assert found.score == max(bound.score for bound in profile.bounds)
+
+
+def test_a_board_with_sensors_is_measured_cool_and_hot_and_each_level_has_its_bound(tmp_path: Path) -> None:
+    """A board that goes from 40 to 70 degrees when it is heated, while its model gets slower by a third."""
+    config = write_config(tmp_path, behaviour=BEHAVIOUR)
+    degrees = [40.0]
+
+    def look() -> Look:
+        return Look(temperature_c=degrees[0], clock_mhz=1_500.0)
+
+    def progress(phase: str, *_: int) -> None:
+        if phase == "heating":
+            degrees[0] = 70.0
+            write_behaviour(config.file, **BEHAVIOUR, slower=1.33)
+
+    profile = _calibrate(config, effort=HEATED, eye=FakeEye(look), progress=progress)
+    assert profile.thermal == "observed"
+    assert profile.soak is not None
+    assert (profile.soak.start_c, profile.soak.end_c) == (40.0, 70.0)
+    nominal, hot, throttled = (profile.bound_for(level) for level in ThermalLevel)
+    assert nominal is not None
+    assert hot is not None
+    assert throttled is None
+    assert hot.score > 1.15 * nominal.score
+    assert {one.level for one in profile.requests if (one.temperature_c or 0) < 65} == {ThermalLevel.NOMINAL}
+    rows = dict(judge(profile, config=config, overhead=overhead_of(config)).rows())
+    assert "to 70 °C" in rows["thermal"]
+    assert "reached hot, never throttled" in rows["thermal"]
+
+
+def test_the_robots_own_software_runs_beside_and_its_end_is_an_error(tmp_path: Path) -> None:
+    config = write_config(tmp_path, behaviour=BEHAVIOUR)
+    profile = _calibrate(config, companion="sleep 60")
+    assert profile.schedule.beside == "sleep 60"
+    assert "beside 'sleep 60'" in dict(judge(profile, config=config, overhead=overhead_of(config)).rows())["measured"]
+    with pytest.raises(ConfigError, match=r"--with .*ended with status 3 while .*profile\.json\.beside\.log"):
+        _calibrate(config, companion="sh -c 'sleep 1; exit 3'")
+    with pytest.raises(ConfigError, match=r"--with '/nowhere/at/all': cannot be started"):
+        _calibrate(config, companion="/nowhere/at/all")
 
 
 def _workers_of(config: Path) -> list[int]:
@@ -171,7 +274,18 @@ def _workers_of(config: Path) -> list[int]:
 def test_eight_sizes_are_swept_from_the_smallest_to_the_largest(sizes: list[int], swept: list[int]) -> None:
     ready = Ready(identity={}, prefix_tokens=1, capacity_tokens=512, bound_ns=None, pass_sizes=tuple(sizes))
     assert sweep_sizes(ready) == swept
-    assert len(swept) <= SWEEP_SIZES
+    assert len(swept) <= SIZES
+
+
+@pytest.mark.parametrize(
+    ("prefix", "capacity", "largest", "depths"),
+    [(149, 256, 64, [74, 149, 192]), (149, 180, 64, [74, 149]), (1, 64, 8, [1, 56])],
+)
+def test_passes_are_timed_at_half_the_prefix_at_the_prefix_and_as_deep_as_they_fit(
+    prefix: int, capacity: int, largest: int, depths: list[int]
+) -> None:
+    ready = Ready(identity={}, prefix_tokens=prefix, capacity_tokens=capacity, bound_ns=None, pass_sizes=(2, largest))
+    assert sweep_depths(ready) == depths
 
 
 def test_the_profile_is_json_that_anybody_reads(calibrated) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from bench_robot import NEVER_BUSY
+from bench_robot import HASTY
 from engine_setup import observation, write_config
 from tiny import tiny_model
 
@@ -34,7 +34,7 @@ def robot(tmp_path_factory: pytest.TempPathFactory) -> tuple[Config, Subject]:
 def calibration(robot: tuple[Config, Subject], tmp_path_factory: pytest.TempPathFactory) -> Calibration:
     config, subject = robot
     cache = tmp_path_factory.mktemp("cache")
-    return load_or_calibrate(config, clock=CLOCK, cache_dir=cache, subject=subject, busy_limit=NEVER_BUSY)
+    return load_or_calibrate(config, clock=CLOCK, cache_dir=cache, subject=subject, effort=HASTY)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def test_the_bound_is_no_less_than_what_a_request_took(calibration: Calibration)
 def test_the_next_start_finds_it(robot: tuple[Config, Subject], calibration: Calibration) -> None:
     config, subject = robot
     cache = calibration.file.parent.parent
-    again = load_or_calibrate(config, clock=CLOCK, cache_dir=cache, subject=subject, busy_limit=NEVER_BUSY)
+    again = load_or_calibrate(config, clock=CLOCK, cache_dir=cache, subject=subject, effort=HASTY)
     assert not again.fresh
     assert again.verdict.profile == calibration.verdict.profile
 

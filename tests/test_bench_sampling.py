@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import math
-import random
 from collections.abc import Callable
 from itertools import repeat
 from typing import Any
 
 import pytest
 
-from edgeguard.bench.calibrate import sample_independent
-from edgeguard.bench.sampling import BLOCK_RELEASES, BUSY_LIMIT, Sampler, wait_until_quiet
-from edgeguard.bench.scoring import price_requests
+from edgeguard.bench.effort import BUSY_LIMIT
+from edgeguard.bench.sample import Look
+from edgeguard.bench.sampling import BLOCK_RELEASES, Sampler, Tally, wait_until_quiet
 from edgeguard.bench.worker_client import Reply
 from edgeguard.board import FixedKernel
-from edgeguard.budget import PassCost, PassTimes
-from edgeguard.budget.effective import dependence
 from edgeguard.clock import NS_PER_MS, NS_PER_S, FakeClock
 from edgeguard.errors import BusyError, WorkerError
-from edgeguard.types import Answer, Finish, Pass, Request
+from edgeguard.types import Answer, Finish, Pass, Request, ThermalLevel
 
 PERIOD_NS = 200 * NS_PER_MS
 START_NS = NS_PER_S
@@ -33,9 +29,11 @@ class Model:
         self._latency_ms = latency_ms
         self._answer = {"finish": Finish.COMPLETE, "passes": (Pass(k=2, p=9, elapsed_ns=1),), **answer}
         self.asked: list[tuple[int, int]] = []  # when, and the time of capture
+        self.may_draft: list[bool] = []
 
-    def ask(self, request: Request, *, admit: bool, limit_ns: int) -> Reply:
+    def ask(self, request: Request, *, admit: bool, limit_ns: int, may_draft: bool) -> Reply:
         assert not admit
+        self.may_draft.append(may_draft)
         assert request.answer_by_ns - request.observation.captured_ns >= NS_PER_S
         self.asked.append((self._clock.now_ns(), request.observation.captured_ns))
         self._clock.advance_ns(round(self._latency_ms(len(self.asked)) * NS_PER_MS))
@@ -47,7 +45,12 @@ class Bench:
     """A sampler over a fake clock; the kernel's pieces take ``piece_ms(now_ns)``, 1 ms on a free machine."""
 
     def __init__(
-        self, latency_ms: Callable[[int], float], *, piece_ms: Callable[[int], float] = lambda _: 1.0, **answer
+        self,
+        latency_ms: Callable[[int], float],
+        *,
+        piece_ms: Callable[[int], float] = lambda _: 1.0,
+        look: Callable[[], Look] = Look,
+        **answer,
     ):
         self.clock = clock = FakeClock(start_ns=START_NS)
         self.model = Model(clock, latency_ms, **answer)
@@ -58,21 +61,35 @@ class Bench:
             clock.advance_ns(round(piece_ms(clock.now_ns()) * NS_PER_MS))
 
         self.kernel = FixedKernel(clock=clock, cores=1, work=work)
+        self.looked_at: list[int] = []
+
+        def seen() -> Look:
+            self.looked_at.append(clock.now_ns())
+            return look()
+
+        self.tally = Tally()
         self.sampler = Sampler(
-            client=self.model, fields=repeat({"said": "go"}), period_ns=PERIOD_NS, kernel=self.kernel, clock=clock
+            client=self.model,
+            fields=repeat({"said": "go"}),
+            period_ns=PERIOD_NS,
+            kernel=self.kernel,
+            clock=clock,
+            begun_ns=START_NS,
+            look=seen,
         )
 
     def run(self, count: int) -> list[float]:
         """The latencies in milliseconds."""
-        self.sampler.run(count=count, until_ns=START_NS + 1_000 * NS_PER_S, heard=lambda _: None)
-        return [sample.latency_ns / NS_PER_MS for sample in self.sampler.samples.kept]
+        while len(self.tally.kept) < count:
+            self.tally.add(self.sampler.block())
+        return [sample.latency_ns / NS_PER_MS for sample in self.tally.kept]
 
 
 def test_requests_are_released_at_fixed_times_however_long_they_take() -> None:
     bench = Bench(lambda n: 20 + n)
     assert bench.run(10) == [20 + n for n in range(1, 11)]
     assert bench.model.asked == [(START_NS + n * PERIOD_NS, START_NS + n * PERIOD_NS) for n in range(1, 11)]
-    assert bench.sampler.samples.skipped == 0
+    assert bench.tally.skipped == 0
 
 
 def test_a_request_behind_a_slow_one_counts_from_its_scheduled_release() -> None:
@@ -84,14 +101,14 @@ def test_a_request_behind_a_slow_one_counts_from_its_scheduled_release() -> None
 def test_releases_that_passed_are_skipped_and_counted_because_the_newest_observation_wins() -> None:
     bench = Bench(lambda n: 730 if n == 3 else 100)
     assert bench.run(10)[2:5] == [730, 230, 130]
-    assert bench.sampler.samples.skipped == 2
+    assert bench.tally.skipped == 2
     assert bench.model.asked[3][1] == START_NS + 6 * PERIOD_NS  # the third was due at 3, the next at 6
 
 
 def test_a_model_slower_than_the_period_is_measured_and_no_latency_grows_without_end() -> None:
     bench = Bench(lambda _: 500)
     assert max(bench.run(50)) < 700
-    assert bench.sampler.samples.skipped > 50
+    assert bench.tally.skipped > 50
 
 
 def test_the_kernel_runs_in_gaps_only_and_never_delays_a_release() -> None:
@@ -108,7 +125,7 @@ def test_requests_in_a_block_that_the_kernel_finds_busy_are_dropped_whatever_the
     disturbed = range(START_NS + block_ns, START_NS + 2 * block_ns)
     bench = Bench(lambda _: 50, piece_ms=lambda now_ns: 3.0 if now_ns in disturbed else 1.0)
     assert len(bench.run(30)) == 30
-    samples = bench.sampler.samples
+    samples = bench.tally
     assert (samples.dropped, samples.blocks_dropped, samples.blocks) == (BLOCK_RELEASES, 1, 4)
     assert samples.busy == pytest.approx(1.0, rel=0.1)
 
@@ -124,41 +141,60 @@ def test_a_machine_busy_in_most_blocks_is_too_busy_to_measure() -> None:
     assert caught.value.exit_code == 3
 
 
-def test_sampling_ends_when_the_time_is_up() -> None:
-    bench = Bench(lambda _: 50)
-    bench.sampler.run(count=10_000, until_ns=START_NS + 10 * NS_PER_S, heard=lambda _: None)
-    assert len(bench.sampler.samples.kept) == 50
-
-
-def test_sampling_goes_on_where_it_stopped() -> None:
-    bench = Bench(lambda _: 50)
+def test_samples_count_from_the_start_of_the_run_and_say_what_the_request_did() -> None:
+    bench = Bench(lambda _: 50, bound_ns=7, rung="short", drafted_tokens=3)
     bench.run(10)
-    assert len(bench.run(30)) == 30
-    assert len(bench.model.asked) == 30
+    first, *_, last = bench.tally.kept
+    assert (first.at_ns, last.at_ns) == (PERIOD_NS, 10 * PERIOD_NS)
+    assert (first.dearest_ns, first.rung, first.drafted, first.passes[0].k) == (7, "short", True, 2)
 
 
-@pytest.mark.parametrize(("rho", "least", "most"), [(0.0, 299, 700), (0.8, 1_000, 6_000)])
-def test_requests_that_follow_one_another_are_sampled_until_enough_of_them_are_independent(
-    rho: float, least: int, most: int
+def test_half_of_the_requests_may_use_a_draft_by_lot() -> None:
+    bench = Bench(lambda _: 50)
+    bench.run(400)
+    assert 150 < sum(bench.model.may_draft) < 250
+    other = Bench(lambda _: 50)
+    other.run(400)
+    assert other.model.may_draft == bench.model.may_draft  # the same in every run
+
+
+def test_the_board_is_looked_at_in_gaps_and_each_request_has_the_look_before_it() -> None:
+    looks = [Look(temperature_c=40.0 + n, clock_mhz=1_800.0) for n in range(100)]
+    bench = Bench(lambda n: 190 if n == 4 else 60, look=lambda: looks.pop(0))
+    bench.run(10)
+    assert [sample.look.temperature_c for sample in bench.tally.kept] == [40, 41, 42, 43, 43, 44, 45, 46, 47, 48]
+    for at_ns in bench.looked_at[1:]:
+        assert (at_ns - START_NS) % PERIOD_NS < PERIOD_NS - 20 * NS_PER_MS
+
+
+def test_a_kernel_that_is_slow_because_the_silicon_is_drops_nothing() -> None:
+    hot = Look(temperature_c=95.0, level=ThermalLevel.THROTTLED)
+    slow = {"piece_ms": lambda now_ns: 1.0 if now_ns < START_NS + 2 * NS_PER_S else 3.0}
+    bench = Bench(lambda _: 50, look=lambda: hot, **slow)
+    bench.run(100)
+    assert bench.tally.dropped == 0
+    assert all(sample.level(soaked_c=70.0, observed=True) is ThermalLevel.THROTTLED for sample in bench.tally.kept)
+
+
+@pytest.mark.parametrize(
+    ("temperature_c", "soaked", "soaked_c", "observed", "level"),
+    [
+        (40.0, False, 72.0, True, "nominal"),
+        (66.0, True, 72.0, True, "nominal"),  # it has cooled
+        (67.0, True, 72.0, True, "hot"),
+        (75.0, False, 72.0, True, "hot"),
+        (75.0, False, None, True, "nominal"),  # never soaked: what the board itself said
+        (None, False, None, False, "nominal"),
+        (None, True, None, False, "hot"),  # nobody can tell, so what came after the heating is hot
+        (None, True, 72.0, True, "nominal"),
+    ],
+)
+def test_a_request_counts_for_the_level_that_the_guard_would_see(
+    temperature_c: float | None, soaked: bool, soaked_c: float | None, observed: bool, level: str
 ) -> None:
-    draw, value = random.Random(5), [0.0]
-
-    def latency_ms(_: int) -> float:
-        value[0] = rho * value[0] + draw.gauss(0, 1)
-        return 100 * math.exp(0.05 * value[0])
-
-    bench = Bench(latency_ms, bound_ns=NS_PER_MS)
-    cost = PassCost.fit([PassTimes(k=2, p=9, elapsed_ns=(100 * NS_PER_MS,))])
-    heard: list[tuple[str, int, int]] = []
-    sample_independent(
-        bench.sampler, cost=cost, independent=299, until_ns=START_NS + 3_000 * NS_PER_S, clock=bench.clock,
-        progress=lambda *step: heard.append(step),
-    )  # fmt: skip
-    requests = price_requests(bench.sampler.samples.kept, cost)
-    assert dependence([one.score for one in requests]).effective_n >= 299
-    assert least <= len(requests) <= most
-    assert heard[0] == ("measuring", BLOCK_RELEASES, 299)
-    assert heard[-1][1] == heard[-1][2]
+    bench = Bench(lambda _: 50, look=lambda: Look(temperature_c=temperature_c))
+    sample = bench.sampler.block(soaked=soaked).samples[0]
+    assert sample.level(soaked_c=soaked_c, observed=observed).label == level
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 from bench_robot import config, made_profile
@@ -10,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgeguard.bench.verdict import Overhead, Verdict, duration, judge, overhead_of, percentile_name
-from edgeguard.clock import NS_PER_MS
+from edgeguard.budget import RequestTimes, Soak
+from edgeguard.clock import NS_PER_MS, NS_PER_S
 from edgeguard.errors import BoundError
+from edgeguard.types import ThermalLevel
 
 NOTHING = Overhead(age_ns=0, wire_ns=0, reserve_ns=0)
 
@@ -79,7 +82,7 @@ def test_misses_become_a_rate_and_a_time_between_interventions(
     verdict = _judge(latencies_ms=[250.0] * late + [100.0] * (n - late))
     assert (verdict.misses, verdict.judged) == (late, n)
     assert verdict.miss_rate == pytest.approx(miss_rate, rel=2e-3)
-    assert f"at most one intervention in {between}" in dict(verdict.rows())["interventions"]
+    assert f"at most one intervention in {between}, " in dict(verdict.rows())["interventions"]
 
 
 @pytest.mark.parametrize(
@@ -106,14 +109,53 @@ def test_dependent_requests_are_judged_by_those_that_count() -> None:
     assert verdict.judged == 100
 
 
+def test_the_worst_cell_is_judged() -> None:
+    cool = [RequestTimes(latency_ns=100 * NS_PER_MS, price_ns=1, dearest_ns=1)] * 400
+    hot = [dataclasses.replace(one, latency_ns=250 * NS_PER_MS, level=ThermalLevel.HOT) for one in cool[:350]]
+    bound = made_profile(latencies_ms=[1.0] * 350, bound_ms=150).bounds[0]
+    bounds = (dataclasses.replace(bound, n=400, effective_n=400), dataclasses.replace(bound, level=ThermalLevel.HOT))
+    verdict = _judge(bounds=bounds, requests=(*cool, *hot))
+    assert (verdict.misses, verdict.judged, verdict.miss_rate) == (350, 350, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("soak", "thermal", "words"),
+    [
+        (None, "observed", "not heated; reached nominal, never hot or throttled"),
+        ({"end_c": 71.6, "temperature_flat": True}, "observed",
+         "heated for 12 min to 72 °C (built-in), temperature and latency flat; reached nominal, never hot or"),
+        ({"end_c": 71.6, "temperature_flat": False}, "observed",
+         "temperature still not flat: not the thermal limit; reached"),
+        ({"latency_flat": False}, "unobserved",
+         "unobserved, no sensor can be read here; heated for 12 min (built-in), latency still not flat"),
+    ],
+)  # fmt: skip
+def test_what_was_reached_and_what_was_not_is_said(soak: dict[str, Any] | None, thermal: str, words: str) -> None:
+    heated = None
+    if soak is not None:
+        heated = Soak(**{"elapsed_ns": 12 * 60 * NS_PER_S, "heater": "built-in", "latency_flat": True, **soak})
+    assert words in dict(_judge(soak=heated, thermal=thermal).rows())["thermal"]
+
+
+def test_a_margin_and_a_heavy_tail_are_said() -> None:
+    bound = dataclasses.replace(made_profile(bound_ms=100).bounds[0], gpd_shape=0.6, rung="short", drafted=True)
+    rows = dict(_judge(bounds=(bound,), margin=1.1).rows())
+    assert rows["bound"].startswith("110.0 ms for p99")
+    assert "nominal board, rung 'short', with a draft" in rows["bound"]
+    assert rows["margin"].startswith("x1.1, in the bounds above")
+    assert rows["warning"].startswith("heavy tail (shape 0.60)")
+
+
 def test_the_words_tell_how_it_was_measured() -> None:
     rows = dict(_judge(latencies_ms=[90.0, 110.0, 130.0], bound_ms=151.26).rows())
-    assert rows["bound"] == "151.3 ms for p99 of all requests, at 95% confidence"
+    assert rows["bound"] == (
+        "151.3 ms for p99 of all requests, at 95% confidence: nominal board (3 requests, 3 independent)"
+    )
     assert rows["fits"].startswith("yes, with 48.7 ms to spare")
     assert rows["time to command"] == "median 110.0 ms, longest 130.0 ms"
-    assert rows["measured"] == "3 requests, one every 200.0 ms; 3 independent"
+    assert rows["measured"] == "3 requests of 1 workers, one every 200.0 ms; measured alone, busy x1.05"
     assert rows["disturbed"] == "10 requests dropped, 1 releases skipped"
-    assert rows["machine"] == "measured alone, busy x1.05"
+    assert rows["thermal"] == "unobserved, no sensor can be read here; not heated"
 
 
 def test_the_overhead_is_the_configurations() -> None:

@@ -125,7 +125,8 @@ NOMINAL, HOT, THROTTLED = ThermalLevel
 def test_a_level_has_its_own_bound_or_a_harsher_ones_and_one_never_reached_has_none(
     measured: dict[ThermalLevel, float], expected: tuple[float | None, ...]
 ) -> None:
-    profile = made_profile(bounds=tuple(_cell(level, score) for level, score in measured.items()))
+    bounds = tuple(_cell(level, score) for level, score in measured.items())
+    profile = made_profile(bounds=bounds, thermal="observed")
     found = [profile.bound_for(level) for level in ThermalLevel]
     assert tuple(bound and bound.score for bound in found) == expected
     assert [bound.level for bound in found if bound] == [one for one in ThermalLevel if expected[one] is not None]
@@ -135,11 +136,17 @@ def test_a_level_has_its_own_bound_or_a_harsher_ones_and_one_never_reached_has_n
 
 @given(scores=st.dictionaries(LEVELS, st.floats(1, 5), min_size=1))
 def test_a_levels_bound_is_never_below_a_milder_ones(scores: dict[ThermalLevel, float]) -> None:
-    profile = made_profile(bounds=tuple(_cell(level, score) for level, score in scores.items()))
+    profile = made_profile(bounds=tuple(_cell(level, score) for level, score in scores.items()), thermal="observed")
     found = [bound for level in ThermalLevel if (bound := profile.bound_for(level))]
     assert [bound.score for bound in found] == sorted(bound.score for bound in found)
     assert [bound.bound_ns for bound in found] == sorted(bound.bound_ns for bound in found)
     assert all(found[level].score >= score for level, score in scores.items())
+
+
+def test_where_no_sensor_tells_the_worst_that_was_measured_holds_at_any_time() -> None:
+    profile = made_profile(bounds=(_cell(NOMINAL, 1.2), _cell(HOT, 1.6)), thermal="unobserved")
+    scores = [bound and bound.score for bound in map(profile.bound_for, ThermalLevel)]
+    assert scores == [1.6, 1.6, None]
 
 
 def test_rungs_and_drafts_have_bounds_of_their_own() -> None:

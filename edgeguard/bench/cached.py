@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from edgeguard.bench.calibrate import QUICK_LIMIT_NS, calibrate
+from edgeguard.bench.calibrate import calibrate
+from edgeguard.bench.effort import QUICK, Effort
 from edgeguard.bench.profile_store import cached_file
-from edgeguard.bench.sampling import BUSY_LIMIT
 from edgeguard.bench.subject import Subject, model_subject
 from edgeguard.bench.verdict import Verdict, judge, overhead_of
 from edgeguard.board import read_fingerprint
@@ -36,8 +36,7 @@ def load_or_calibrate(
     progress: Progress = silent,
     cache_dir: Path | None = None,
     subject: Subject | None = None,
-    busy_limit: float = BUSY_LIMIT,
-    limit_ns: int = QUICK_LIMIT_NS,
+    effort: Effort = QUICK,
 ) -> Calibration:
     """The cached profile of this fingerprint and period, or the quick calibration that makes it.
 
@@ -50,16 +49,7 @@ def load_or_calibrate(
     profile = _usable(file, config=config, fingerprint=fingerprint)
     fresh = profile is None
     if profile is None:
-        profile = calibrate(
-            config,
-            clock=clock,
-            quick=True,
-            out=file,
-            progress=progress,
-            subject=subject,
-            busy_limit=busy_limit,
-            limit_ns=limit_ns,
-        )
+        profile = calibrate(config, clock=clock, out=file, effort=effort, progress=progress, subject=subject)
     verdict = judge(profile, config=config, overhead=overhead_of(config, age_ns=age_ns))
     verdict.require_fit()
     return Calibration(file=file, verdict=verdict, fresh=fresh)
@@ -73,5 +63,5 @@ def _usable(file: Path, *, config: Config, fingerprint: dict[str, str]) -> Profi
         profile = load_profile(file)
     except ProfileError:
         return None
-    fits = not profile.differences(fingerprint) and profile.bound.confidence >= config.risk.confidence
+    fits = not profile.differences(fingerprint) and profile.confidence >= config.risk.confidence
     return profile if fits else None

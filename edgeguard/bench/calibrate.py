@@ -1,185 +1,253 @@
 """Calibration: a real worker, measured on this machine at the robot's own period, becomes a profile.
 
-The phases: wait until the machine is quiet; start a worker; sweep the sizes of its passes; ask it a few whole requests
-and fit the cost of a pass; start a fresh worker with these prices and ask it whole requests until enough of them count
-as independent; score them; bound. What is measured is what the robot will run: the real prompt, schema and prefix
-cache, varied observations, every request timed from its scheduled release to its answer in our hands.
+The phases: fingerprint; wait until the machine is quiet; start a worker, which warms up; sweep the sizes of its passes
+at three depths of its cache; ask it a few whole requests, and fit the cost of a pass; then, of workers that know these
+prices, whole requests until enough of them count as independent, each level shared among a few processes; heat the
+board until it gets no hotter; the same again, hot; score, and bound every cell. What is measured is what the robot will
+run: the real prompt, schema and prefix cache, varied observations, every request timed from its scheduled release to
+its answer in our hands. How much of it: ``edgeguard.bench.effort``. What has been sampled is on the disk at once
+(``edgeguard.bench.journal``), and a calibration that was interrupted goes on from there.
 
 Times are nanoseconds; the clock is handed in and must be the machine's. Raises ``BusyError`` (the rules are in
-``edgeguard.bench.sampling``) and whatever kept the worker from starting. Whether the bound fits is
-``edgeguard.bench.verdict``'s business.
+``edgeguard.bench.sampling``), ``ProfileError`` when nothing can be written or resumed, ``ConfigError`` when the robot's
+own software ends, and whatever kept the worker from starting. Whether the bound fits is ``edgeguard.bench.verdict``'s.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
+from edgeguard.bench.beside import Beside, beside
+from edgeguard.bench.effort import QUICK, Effort
+from edgeguard.bench.eye import BoardEye, Eye
+from edgeguard.bench.journal import Journal, Priced, Progressed
 from edgeguard.bench.observations import draw_fields
 from edgeguard.bench.profile_store import write_profile
-from edgeguard.bench.sampling import BUSY_LIMIT, Sampler, Samples, wait_until_quiet
-from edgeguard.bench.scoring import bound_of, fit_cost, price_requests, provisional_bound, still_needed
-from edgeguard.bench.subject import Subject, WorkerCommand, model_subject
-from edgeguard.bench.worker_client import Ready, WorkerClient
-from edgeguard.board import FixedKernel, read_fingerprint
-from edgeguard.budget import PassCost, PassTimes, Profile, Schedule
+from edgeguard.bench.sample import Sample
+from edgeguard.bench.sampling import BLOCK_RELEASES, Block, Sampler, Tally, wait_until_quiet
+from edgeguard.bench.scoring import fit_cost, price_requests, still_needed
+from edgeguard.bench.soak import Soaker
+from edgeguard.bench.subject import Subject, model_subject
+from edgeguard.bench.summary import finished_profile, provisional_profile, wanted_percentile
+from edgeguard.bench.sweep import sweep_depths, sweep_sizes
+from edgeguard.bench.worker_client import WorkerClient
+from edgeguard.board import FixedKernel, Thermometer, find_board, read_fingerprint
+from edgeguard.budget import Profile
 from edgeguard.budget.bound import floor_n
-from edgeguard.clock import NS_PER_S, Clock, wall_time_iso
+from edgeguard.clock import NS_PER_S, Clock
 from edgeguard.config import Config
 from edgeguard.model.progress import Progress, silent
-from edgeguard.types import Value
 
-QUICK_PERCENTILE = 0.99
-"""What the quick way aims at: 299 independent requests at 95 % confidence, a minute at 5 Hz."""
-
-QUICK_LIMIT_NS = 300 * NS_PER_S
-FULL_LIMIT_NS = 3_600 * NS_PER_S
-
-SWEEP_SIZES = 8
-SWEEP_REPEATS = 15
-SWEEP_LIMIT_NS = 300 * NS_PER_S
-FIT_REQUESTS = 40
+SWEEP_LIMIT_NS = 600 * NS_PER_S
 
 
 def calibrate(
     config: Config,
     *,
     clock: Clock,
-    quick: bool = True,
-    out: Path | None = None,
+    out: Path,
+    effort: Effort = QUICK,
+    resume: bool = False,
+    companion: str | None = None,
     progress: Progress = silent,
     subject: Subject | None = None,
-    busy_limit: float = BUSY_LIMIT,
-    limit_ns: int | None = None,
+    eye: Eye | None = None,
 ) -> Profile:
-    """Measure ``subject`` (by default the model of ``config``), and write the profile to ``out`` if given.
+    """Measure ``subject`` (by default the model of ``config``), and write the profile to ``out``.
 
-    ``quick``: until the p99 can be named, five minutes at most; else until ``max_miss_rate`` can, an hour at most.
-    If the time is up before (``limit_ns`` is another one), the highest percentile that the independent requests support
-    is named instead.
+    ``companion`` is the command line of what runs beside. ``resume``: go on with what an interrupted one had sampled.
     """
-    command = (subject or model_subject(config, progress=progress)).command
-    bench = _Bench(config, clock=clock, progress=progress, command=command, busy_limit=busy_limit)
-    fingerprint, sweep, cost = bench.measure_cost()
-    accepted = 1 - config.risk.max_miss_rate
-    aim = min(accepted, QUICK_PERCENTILE) if quick else accepted
-    profile = Profile(
-        kind="provisional",
-        created=wall_time_iso(),
-        fingerprint=fingerprint,
-        schedule=Schedule(period_ns=config.timing.period_ns),
-        bounds=(provisional_bound(),),
-        cost=cost,
-        sweep=tuple(sweep),
-        requests=(),
-    )
-    samples = bench.measure_requests(
-        profile,
-        independent=floor_n(percentile=aim, confidence=config.risk.confidence),
-        limit_ns=limit_ns or (QUICK_LIMIT_NS if quick else FULL_LIMIT_NS),
-    )
-    requests = price_requests(samples.kept, cost)
-    profile = dataclasses.replace(
-        profile,
-        kind="quick" if quick else "full",
-        schedule=Schedule(
-            period_ns=config.timing.period_ns, skipped=samples.skipped, dropped=samples.dropped, busy=samples.busy
-        ),
-        bounds=(bound_of(requests, wanted=aim, confidence=config.risk.confidence),),
-        requests=requests,
-    )
-    if out is not None:
-        write_profile(profile, out)
+    subject = subject or model_subject(config, progress=progress)
+    fingerprint = {**read_fingerprint(), **subject.identity()}
+    journal, period_ns = Journal.beside(out), config.timing.period_ns
+    done = Progressed()
+    if resume:
+        done = journal.resume(fingerprint=fingerprint, kind=effort.kind, period_ns=period_ns)
+    kernel = FixedKernel(clock=clock)
+    progress("waiting for a quiet machine", 0, 1)
+    wait_until_quiet(kernel, limit=effort.busy_limit)
+    progress("waiting for a quiet machine", 1, 1)
+    if not resume:
+        journal.begin(fingerprint=fingerprint, kind=effort.kind, period_ns=period_ns)
+    with beside(companion, output=out.with_name(f"{out.name}.beside.log")) as running:
+        bench = _Bench(
+            config=config,
+            clock=clock,
+            effort=effort,
+            subject=subject,
+            kernel=kernel,
+            eye=eye or BoardEye(Thermometer(find_board(), clock=clock)),
+            journal=journal,
+            done=done,
+            running=running,
+            progress=progress,
+        )
+        profile = bench.measure(fingerprint)
+    write_profile(profile, out)
     return profile
 
 
+@dataclass(slots=True, kw_only=True)
 class _Bench:
-    """What the two measuring phases share."""
+    """One calibration under way; ``done`` is what it has so far."""
 
-    def __init__(
-        self, config: Config, *, clock: Clock, progress: Progress, command: WorkerCommand, busy_limit: float
-    ) -> None:
-        self._config = config
-        self._clock = clock
-        self._progress = progress
-        self._command = command
-        self._busy_limit = busy_limit
-        self._kernel = FixedKernel(clock=clock)
-        self._fields: Iterator[Mapping[str, Value]] = draw_fields(config)
+    config: Config
+    clock: Clock
+    effort: Effort
+    subject: Subject
+    kernel: FixedKernel
+    eye: Eye
+    journal: Journal
+    done: Progressed
+    running: Beside | None
+    progress: Progress
+    begun_ns: int = 0
+    limit: float = 0.0
+    workers: int = 0
 
-    def measure_cost(self) -> tuple[dict[str, str], list[PassTimes], PassCost]:
-        """The fingerprint, the sweep and the cost that fits it and the first requests."""
-        self._progress("waiting for a quiet machine", 0, 1)
-        wait_until_quiet(self._kernel, limit=self._busy_limit)
-        self._progress("waiting for a quiet machine", 1, 1)
-        with self._start() as client:
-            ready = client.wait_ready(progress=self._progress)
-            self._progress("timing passes", 0, 1)
-            sizes = sweep_sizes(ready)
-            sweep = client.sweep(sizes=sizes, repeats=SWEEP_REPEATS, limit_ns=SWEEP_LIMIT_NS)
-            self._progress("timing passes", 1, 1)
-            sampler = self._sampler(client)
-            sampler.run(
-                count=FIT_REQUESTS,
-                until_ns=self._clock.now_ns() + QUICK_LIMIT_NS,
-                heard=lambda kept: self._progress("asking", min(kept, FIT_REQUESTS), FIT_REQUESTS),
-            )
-        return {**read_fingerprint(), **ready.identity}, sweep, fit_cost(sweep, sampler.samples.kept)
-
-    def measure_requests(self, profile: Profile, *, independent: int, limit_ns: int) -> Samples:
-        """Whole requests, of a worker that knows the prices, until so many of them count as independent."""
+    def measure(self, fingerprint: Mapping[str, str]) -> Profile:
+        """Every phase that is not done, then the profile."""
+        self.limit = self.effort.busy_limit
+        self.workers = max((block.samples[0].worker for block in self.done.blocks), default=0)
+        if self.running is not None:  # what it takes of the machine is the robot's own, and no disturbance
+            self.limit *= max(1.0, self.kernel.busy_factor(for_ns=NS_PER_S))
+        if self.done.priced is None:
+            self.done.priced = self._price()
+            self.journal.price(self.done.priced)
+        self.begun_ns = self.clock.now_ns() - self.done.elapsed_ns
         with tempfile.TemporaryDirectory(prefix="edgeguard-") as folder:
-            file = Path(folder) / "provisional.json"
-            write_profile(profile, file)
-            with self._start(file) as client:
-                client.wait_ready(progress=self._progress)
-                sampler = self._sampler(client)
-                sample_independent(
-                    sampler,
-                    cost=profile.cost,
-                    independent=independent,
-                    until_ns=self._clock.now_ns() + limit_ns,
-                    clock=self._clock,
-                    progress=self._progress,
-                )
-                return sampler.samples
+            prices = Path(folder) / "provisional.json"
+            write_profile(provisional_profile(self.config, fingerprint=fingerprint, priced=self.done.priced), prices)
+            self._sample("measuring", prices, soaked=False)
+            if self.effort.soak_ns:
+                with self._worker(prices) as sampler:
+                    if self.done.soak is None:
+                        self.done.soak = self._soaker().soak(sampler, limit_ns=self.effort.soak_ns)
+                        self.journal.soak(self.done.soak)
+                self._sample("measuring hot", prices, soaked=True)
+        return finished_profile(
+            self.config,
+            fingerprint=fingerprint,
+            priced=self.done.priced,
+            effort=self.effort,
+            tally=self._tally(),
+            soak=self.done.soak,
+            observed=self.eye.observed,
+            companion="" if self.running is None else self.running.command,
+        )
 
-    def _start(self, profile: Path | None = None) -> WorkerClient:
-        file = self._config.file.absolute()
-        return WorkerClient.start(argv=self._command(file, profile), clock=self._clock)
+    def _price(self) -> Priced:
+        """The sweep, and the cost that fits it and the first requests."""
+        effort, tally = self.effort, Tally(limit=self.limit)
+        with self._start(None) as client:
+            ready = client.wait_ready(progress=self.progress)
+            self.progress("timing passes", 0, 1)
+            sweep = client.sweep(
+                sizes=sweep_sizes(ready),
+                depths=sweep_depths(ready),
+                repeats=effort.sweep_repeats,
+                limit_ns=SWEEP_LIMIT_NS,
+            )
+            self.progress("timing passes", 1, 1)
+            sampler = self._sampler(client)
+            while len(tally.kept) < effort.fit_requests:
+                tally.add(self._checked(sampler, soaked=False))
+                self.progress("asking", min(len(tally.kept), effort.fit_requests), effort.fit_requests)
+        return Priced(sweep=tuple(sweep), cost=fit_cost(sweep, tally.kept))
+
+    def _sample(self, phase: str, prices: Path, *, soaked: bool) -> None:
+        """Whole requests at one level, of one worker after the other, until enough of them count as independent."""
+        tally, turns = self._tally(soaked=soaked), 0
+        until_ns = self.clock.now_ns() + self.effort.limit_ns
+        while (now_ns := self.clock.now_ns()) < until_ns:
+            missing = self._missing(tally.kept)
+            if missing == 0 and turns >= self.effort.workers:
+                return
+            turns_left = max(1, self.effort.workers - turns)
+            turns += 1
+            share = max(BLOCK_RELEASES, -(-missing // turns_left))
+            with self._worker(prices) as sampler:
+                self._take_turn(
+                    phase,
+                    sampler,
+                    tally,
+                    count=len(tally.kept) + share,
+                    until_ns=now_ns + (until_ns - now_ns) // turns_left,
+                    soaked=soaked,
+                )
+
+    def _take_turn(
+        self, phase: str, sampler: Sampler, tally: Tally, *, count: int, until_ns: int, soaked: bool
+    ) -> None:
+        """One worker's blocks, each on the disk before the next."""
+        soaker = self._soaker()
+        while len(tally.kept) < count and self.clock.now_ns() < until_ns:
+            self.progress(phase, len(tally.kept), count)
+            if soaked and self.done.soak is not None:
+                soaker.keep_hot(sampler, self.done.soak)
+            block = self._checked(sampler, soaked=soaked)
+            self.journal.add(block)
+            self.done.blocks.append(block)
+            tally.add(block)
+        self.progress(phase, min(len(tally.kept), count), count)
+
+    def _missing(self, samples: Sequence[Sample]) -> int:
+        """How many requests are still to be made at this level."""
+        confidence, wanted = self.config.risk.confidence, wanted_percentile(self.config, self.effort)
+        if self.done.priced is None or not samples:
+            return floor_n(percentile=wanted, confidence=confidence)
+        requests = price_requests(samples, self.done.priced.cost)
+        return still_needed(requests, wanted=wanted, confidence=confidence)
+
+    def _tally(self, *, soaked: bool | None = None) -> Tally:
+        """What is kept of all blocks, or of those before or after the soak."""
+        tally = Tally(limit=self.limit)
+        for block in self.done.blocks:
+            if soaked is None or block.samples[0].soaked is soaked:
+                tally.add(block)
+        return tally
+
+    def _checked(self, sampler: Sampler, *, soaked: bool) -> Block:
+        """A block during which the robot's own software ran."""
+        block = sampler.block(soaked=soaked)
+        if self.running is not None:
+            self.running.check()
+        return block
+
+    def _soaker(self) -> Soaker:
+        return Soaker(
+            look=self.eye.look,
+            clock=self.clock,
+            window_ns=self.effort.soak_window_ns,
+            progress=self.progress,
+            check=(lambda: None) if self.running is None else self.running.check,
+        )
+
+    @contextmanager
+    def _worker(self, prices: Path) -> Iterator[Sampler]:
+        """A fresh worker that knows the prices, and its sampler."""
+        with self._start(prices) as client:
+            client.wait_ready(progress=self.progress)
+            self.workers += 1
+            yield self._sampler(client)
+
+    def _start(self, profile: Path | None) -> WorkerClient:
+        file = self.config.file.absolute()
+        return WorkerClient.start(argv=self.subject.command(file, profile), clock=self.clock)
 
     def _sampler(self, client: WorkerClient) -> Sampler:
         return Sampler(
             client=client,
-            fields=self._fields,
-            period_ns=self._config.timing.period_ns,
-            kernel=self._kernel,
-            clock=self._clock,
-            busy_limit=self._busy_limit,
+            fields=draw_fields(self.config, seed=1 + self.workers),
+            period_ns=self.config.timing.period_ns,
+            kernel=self.kernel,
+            clock=self.clock,
+            begun_ns=self.begun_ns,
+            look=self.eye.look,
+            worker=self.workers,
+            seed=1 + self.workers,
         )
-
-
-def sample_independent(
-    sampler: Sampler, *, cost: PassCost, independent: int, until_ns: int, clock: Clock, progress: Progress
-) -> None:
-    """Sample until so many requests count as independent, or the time is up."""
-    kept, count = sampler.samples.kept, independent
-
-    def heard(so_far: int) -> None:
-        progress("measuring", min(so_far, count), count)
-
-    while len(kept) < count and clock.now_ns() < until_ns:
-        sampler.run(count=count, until_ns=until_ns, heard=heard)
-        count = still_needed(price_requests(kept, cost), independent=independent)
-
-
-def sweep_sizes(ready: Ready) -> list[int]:
-    """From the smallest size that a plan can make to the largest, eight of them, evenly apart on a logarithmic scale.
-
-    They are fewer where two come to the same.
-    """
-    low, high = ready.pass_sizes[0], ready.pass_sizes[-1]
-    ratio = (high / low) ** (1 / (SWEEP_SIZES - 1))
-    return sorted({round(low * ratio**index) for index in range(SWEEP_SIZES)})

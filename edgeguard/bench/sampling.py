@@ -2,47 +2,58 @@
 
 A request that was still running at the next release delays the one behind it, and that delay counts (no coordinated
 omission). Releases that passed meanwhile are skipped, because in service the newest observation wins; they are counted.
+Whether a request may use a draft is drawn by lot, so that every cell meets every state of the machine.
 
-In the gaps the fixed kernel is timed, and the rule about a busy machine is made before any latency is looked at: the
-requests of a block (ten releases) in whose gaps the kernel's mean factor was above ``BUSY_LIMIT`` are dropped; when
-more than half of all blocks are, from the tenth on, the machine is too busy to measure: ``BusyError``.
+In the gaps the board is looked at and the fixed kernel is timed, and the rule about a busy machine is made before any
+latency is looked at: the requests of a block (ten releases) in whose gaps the kernel's mean factor was above the limit
+are dropped, unless the board itself says that the silicon was slowing itself; when more than half of all blocks are,
+from the tenth on, the machine is too busy to measure: ``BusyError``.
 """
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from edgeguard.bench.effort import BUSY_LIMIT
+from edgeguard.bench.sample import Look, Sample
 from edgeguard.bench.worker_client import Reply, WorkerClient
 from edgeguard.board import FixedKernel
 from edgeguard.budget.cost import median
 from edgeguard.clock import NS_PER_MS, NS_PER_S, Clock
 from edgeguard.errors import BusyError, WorkerError
-from edgeguard.types import Answer, Finish, Observation, Request, Value
-
-BUSY_LIMIT = 1.5
-"""Half as much again as the kernel needs: a machine at rest stays below 1.1, one busy process a core makes 2."""
+from edgeguard.types import Finish, Observation, Request, Value
 
 BLOCK_RELEASES = 10
 BLOCKS_BEFORE_VERDICT = 10
 KERNEL_NS = 12 * NS_PER_MS
-KERNEL_MARGIN_NS = 15 * NS_PER_MS  # the gap left before the next release, so that the kernel never delays it
+LOOK_NS = 10 * NS_PER_MS  # for the board's sensors
+MARGIN_NS = 15 * NS_PER_MS  # the gap left before the next release, so that neither ever delays it
 PATIENCE_NS = 30 * NS_PER_S
 """For one answer: the limit of a broken worker, not of a slow one. None is cut off, for its time must be known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
-    """One request: from its scheduled release to its answer in our hands."""
+class Block:
+    """Ten releases. ``factor`` is the kernel's between them, ``None`` when there was no gap to time it in."""
 
-    latency_ns: int
-    answer: Answer
+    samples: tuple[Sample, ...]
+    skipped: int
+    factor: float | None
+
+    def busy(self, limit: float) -> bool:
+        """Whether somebody else was computing. A kernel that is slow because the silicon is says nothing about that."""
+        if any(sample.throttled for sample in self.samples):
+            return False
+        return self.factor is not None and self.factor > limit
 
 
 @dataclass(slots=True, kw_only=True)
-class Samples:
+class Tally:
     """What a run has gathered so far."""
 
+    limit: float = BUSY_LIMIT
     kept: list[Sample] = field(default_factory=list)
     skipped: int = 0
     dropped: int = 0
@@ -54,9 +65,26 @@ class Samples:
     def busy(self) -> float:
         return median(self.factors) if self.factors else 1.0
 
+    def add(self, block: Block) -> None:
+        """Keep a block or drop it, by the kernel alone; ``BusyError`` when most are dropped."""
+        self.blocks += 1
+        self.skipped += block.skipped
+        if not block.busy(self.limit):
+            self.kept += block.samples
+            self.factors += [] if block.factor is None else [block.factor]
+            return
+        self.blocks_dropped += 1
+        self.dropped += len(block.samples)
+        if self.blocks >= BLOCKS_BEFORE_VERDICT and 2 * self.blocks_dropped > self.blocks:
+            raise BusyError(
+                "the machine is too busy to measure: a fixed piece of work took more than "
+                f"{self.limit:.2g} times what it needs in {self.blocks_dropped} of {self.blocks} blocks of "
+                f"requests, the last time {block.factor:.1f} times; end what else computes here, and calibrate again"
+            )
+
 
 class Sampler:
-    """Asks one worker, period after period, and gathers ``samples``."""
+    """Asks one worker, period after period. ``begun_ns`` is when the run began; samples count from there."""
 
     def __init__(
         self,
@@ -66,58 +94,59 @@ class Sampler:
         period_ns: int,
         kernel: FixedKernel,
         clock: Clock,
-        busy_limit: float = BUSY_LIMIT,
+        begun_ns: int,
+        look: Callable[[], Look] = Look,
+        worker: int = 0,
+        seed: int = 1,
     ) -> None:
         self._client = client
         self._fields = fields
         self._period_ns = period_ns
         self._kernel = kernel
         self._clock = clock
-        self._busy_limit = busy_limit
+        self._begun_ns = begun_ns
+        self._look = look
+        self._worker = worker
+        self._lots = random.Random(seed)
         self._requests = 0
-        self.samples = Samples()
+        self._seen = look()
 
-    def run(self, *, count: int, until_ns: int, heard: Callable[[int], None]) -> None:
-        """Whole blocks until ``count`` samples are kept or the time is up; ``heard`` is told how many are."""
-        samples = self.samples
-        release_ns = self._clock.now_ns() + self._period_ns
-        while len(samples.kept) < count and self._clock.now_ns() < until_ns:
-            block, factors, release_ns = self._run_block(release_ns)
-            self._judge(block, factors)
-            heard(len(samples.kept))
-
-    def _judge(self, block: list[Sample], factors: list[float]) -> None:
-        """Keep a block or drop it, by the kernel alone."""
-        samples = self.samples
-        samples.blocks += 1
-        factor = sum(factors) / len(factors) if factors else None
-        if factor is None or factor <= self._busy_limit:
-            samples.kept += block
-            samples.factors += [] if factor is None else [factor]
-            return
-        samples.blocks_dropped += 1
-        samples.dropped += len(block)
-        if samples.blocks >= BLOCKS_BEFORE_VERDICT and 2 * samples.blocks_dropped > samples.blocks:
-            raise BusyError(
-                "the machine is too busy to measure: a fixed piece of work took more than "
-                f"{self._busy_limit:g} times what it needs in {samples.blocks_dropped} of {samples.blocks} blocks of "
-                f"requests, the last time {factor:.1f} times; end what else computes here, and calibrate again"
-            )
-
-    def _run_block(self, release_ns: int) -> tuple[list[Sample], list[float], int]:
-        """The samples, the kernel's factors between them, and the next release."""
-        block: list[Sample] = []
+    def block(self, *, soaked: bool = False) -> Block:
+        """The next ten releases, the first of them a period from now."""
+        samples: list[Sample] = []
         factors: list[float] = []
+        skipped = 0
+        release_ns = self._clock.now_ns() + self._period_ns
         for _ in range(BLOCK_RELEASES):
             self._clock.sleep_until_ns(release_ns)
             reply = self._ask(release_ns)
-            block.append(Sample(latency_ns=reply.received_ns - release_ns, answer=reply.answer))
+            samples.append(
+                Sample.of(
+                    reply.answer,
+                    at_ns=release_ns - self._begun_ns,
+                    latency_ns=reply.received_ns - release_ns,
+                    look=self._seen,
+                    soaked=soaked,
+                    worker=self._worker,
+                )
+            )
             passed = max(0, self._clock.now_ns() - release_ns) // self._period_ns
             release_ns += max(1, passed) * self._period_ns
-            self.samples.skipped += max(0, passed - 1)
-            if release_ns - self._clock.now_ns() > KERNEL_NS + KERNEL_MARGIN_NS:
-                factors.append(self._kernel.busy_factor(for_ns=KERNEL_NS))
-        return block, factors, release_ns
+            skipped += max(0, passed - 1)
+            factors += self._use_gap(release_ns)
+        return Block(samples=tuple(samples), skipped=skipped, factor=sum(factors) / len(factors) if factors else None)
+
+    def heat(self) -> int:
+        """One request at once, whatever the schedule; its latency. It is for warming the board only."""
+        now_ns = self._clock.now_ns()
+        return self._ask(now_ns).received_ns - now_ns
+
+    def _use_gap(self, release_ns: int) -> list[float]:
+        if release_ns - self._clock.now_ns() > LOOK_NS + MARGIN_NS:
+            self._seen = self._look()
+        if release_ns - self._clock.now_ns() > KERNEL_NS + MARGIN_NS:
+            return [self._kernel.busy_factor(for_ns=KERNEL_NS)]
+        return []
 
     def _ask(self, release_ns: int) -> Reply:
         self._requests += 1
@@ -128,7 +157,8 @@ class Sampler:
             answer_by_ns=release_ns + PATIENCE_NS,
             shadow=True,
         )
-        reply = self._client.ask(request, admit=False, limit_ns=PATIENCE_NS)
+        may_draft = self._lots.random() < 0.5
+        reply = self._client.ask(request, admit=False, limit_ns=PATIENCE_NS, may_draft=may_draft)
         if reply.answer.finish is not Finish.COMPLETE or not reply.answer.passes:
             finish, detail = reply.answer.finish.value, reply.answer.detail or "no pass was made"
             raise WorkerError(f"the worker ended a request of the calibration with {finish!r}: {detail}")

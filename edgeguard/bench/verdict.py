@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from operator import itemgetter
 
-from edgeguard.budget import Profile
+from edgeguard.budget import Bound, Profile
 from edgeguard.budget.bound import floor_n, miss_rate_bound
-from edgeguard.budget.effective import thin
 from edgeguard.clock import NS_PER_MS, NS_PER_S, ms_from_ns
 from edgeguard.config import Config
 from edgeguard.errors import BoundError
 from edgeguard.runtime.budget_line import RESERVE_ASSUMED_NS
 from edgeguard.runtime.serial_wire import command_wire_ns
+from edgeguard.types import ThermalLevel
+
+HEAVY_TAIL = 0.25
+"""The shape from which a tail is called heavy: from 0.5 on it has no variance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +48,9 @@ def overhead_of(config: Config, *, age_ns: int = 0) -> Overhead:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """One profile against one configuration. ``misses`` of ``judged`` independent requests were late at this budget;
-    ``miss_rate`` is the highest rate that this allows, with the profile's confidence."""
+    ``miss_rate`` is the highest rate that this allows, with the profile's confidence. All three are of the worst cell
+    (thermal level, rung, with or without a draft).
+    """
 
     profile: Profile
     deadline_ns: int
@@ -83,21 +89,29 @@ class Verdict:
         """The mean time between two misses at ``miss_rate``."""
         return self.profile.schedule.period_ns / NS_PER_S / self.miss_rate
 
+    @property
+    def per_hour(self) -> float:
+        """Interventions per hour at ``miss_rate``."""
+        return 3_600 / self.between_interventions_s
+
     def rows(self) -> list[tuple[str, str]]:
         """The verdict in words: what is judged, and how it came out."""
-        bound, schedule = self.profile.bound, self.profile.schedule
-        latencies_ns = sorted(one.latency_ns for one in self.profile.requests)
-        name = percentile_name(bound.percentile)
+        profile, schedule = self.profile, self.profile.schedule
+        latencies_ns = sorted(one.latency_ns for one in profile.requests)
+        alone = f"beside {schedule.beside!r}" if schedule.beside else "measured alone"
         return [
-            ("bound", f"{_ms(bound.bound_ns)} for {name} of all requests, at {bound.confidence:.0%} confidence"),
+            *(("bound", _bound_words(bound.times(profile.margin))) for bound in profile.bounds),
+            *([("margin", _margin_words(profile))] if profile.margin > 1 else []),
             ("fits", self._fit_words() if self.fits else f"no: {self._fit_words()}"),
             ("interventions", self._miss_words()),
             ("you accept", self._accepted_words()),
             ("time to command", f"median {_ms(latencies_ns[len(latencies_ns) // 2])}, longest {_ms(latencies_ns[-1])}"),
-            ("measured", f"{bound.n} requests, one every {_ms(schedule.period_ns)}; {bound.effective_n} independent"),
+            ("measured", f"{len(latencies_ns):,} requests of {schedule.workers} workers, one every "
+                         f"{_ms(schedule.period_ns)}; {alone}, busy x{schedule.busy:.2f}"),
             ("disturbed", f"{schedule.dropped} requests dropped, {schedule.skipped} releases skipped"),
-            ("machine", f"measured alone, busy x{schedule.busy:.2f}"),
-        ]
+            ("thermal", _thermal_words(profile)),
+            *([("warning", words)] if (words := _tail_words(profile)) else []),
+        ]  # fmt: skip
 
     def require_fit(self) -> None:
         """``BoundError`` when the bound does not fit, with the deadline that it would fit."""
@@ -119,14 +133,15 @@ class Verdict:
     def _miss_words(self) -> str:
         return (
             f"{self.misses} of {self.judged} independent requests were late at this budget: at most one intervention "
-            f"in {duration(self.between_interventions_s)} (miss rate at most {self.miss_rate:.2%})"
+            f"in {duration(self.between_interventions_s)}, {self.per_hour:.3g} per hour (miss rate at most "
+            f"{self.miss_rate:.2%})"
         )
 
     def _accepted_words(self) -> str:
         accepted = f"max_miss_rate = {self.max_miss_rate:g}"
         if self.rate_shown:
             return f"{accepted}: shown"
-        needed = floor_n(percentile=1 - self.max_miss_rate, confidence=self.profile.bound.confidence)
+        needed = floor_n(percentile=1 - self.max_miss_rate, confidence=self.profile.confidence)
         if self.misses or self.judged >= needed:
             return f"{accepted}: not shown, too many of these requests were late"
         takes = duration(needed * self.profile.schedule.period_ns / NS_PER_S)
@@ -136,16 +151,77 @@ class Verdict:
 def judge(profile: Profile, *, config: Config, overhead: Overhead) -> Verdict:
     """The verdict on ``profile`` under the deadline and the accepted risk of ``config``."""
     available_ns = config.timing.deadline_ns - overhead.total_ns
-    latencies_ns = thin([one.latency_ns for one in profile.requests], lag=profile.bound.lag)
-    misses = sum(latency_ns > available_ns for latency_ns in latencies_ns)
+    misses, judged, miss_rate = max((_judge_cell(bound, profile, available_ns) for bound in profile.bounds), key=_RATE)
     return Verdict(
         profile=profile,
         deadline_ns=config.timing.deadline_ns,
         overhead=overhead,
         max_miss_rate=config.risk.max_miss_rate,
         misses=misses,
-        judged=len(latencies_ns),
-        miss_rate=miss_rate_bound(misses, len(latencies_ns), confidence=profile.bound.confidence),
+        judged=judged,
+        miss_rate=miss_rate,
+    )
+
+
+def _judge_cell(bound: Bound, profile: Profile, available_ns: int) -> tuple[int, int, float]:
+    """Of one cell: the independent requests that were late, those that there are, and the rate that this allows.
+
+    What counts as one request among those that were slow counts as one among those that were late.
+    """
+    cell = (bound.level, bound.rung, bound.drafted)
+    late = sum(one.latency_ns > available_ns for one in profile.requests if (one.level, one.rung, one.drafted) == cell)
+    misses = min(-(-late // bound.lag), bound.effective_n)
+    return misses, bound.effective_n, miss_rate_bound(misses, bound.effective_n, confidence=bound.confidence)
+
+
+_RATE = itemgetter(2)
+
+
+def _bound_words(bound: Bound) -> str:
+    of = [f"{bound.level.label} board", *([f"rung {bound.rung!r}"] if bound.rung else [])]
+    of += ["with a draft"] if bound.drafted else []
+    return (
+        f"{_ms(bound.bound_ns)} for {percentile_name(bound.percentile)} of all requests, at {bound.confidence:.0%} "
+        f"confidence: {', '.join(of)} ({bound.n:,} requests, {bound.effective_n:,} independent)"
+    )
+
+
+def _margin_words(profile: Profile) -> str:
+    return (
+        f"x{profile.margin:g}, in the bounds above and in service: a {profile.kind} calibration has not seen the "
+        "thermal limit; without --quick there is none"
+    )
+
+
+def _thermal_words(profile: Profile) -> str:
+    """What was reached and what was not."""
+    soak = profile.soak
+    if soak is None:
+        heated = "not heated"
+    else:
+        flat = "temperature and latency" if soak.temperature_flat is not None else "latency"
+        short = [
+            name
+            for name, is_flat in (("temperature", soak.temperature_flat), ("latency", soak.latency_flat))
+            if is_flat is False
+        ]
+        end = f"{flat} flat" if soak.reached else f"{' and '.join(short)} still not flat: not the thermal limit"
+        degrees = "" if soak.end_c is None else f" to {soak.end_c:.0f} °C"
+        heated = f"heated for {duration(soak.elapsed_ns / NS_PER_S)}{degrees} ({soak.heater}), {end}"
+    if profile.thermal == "unobserved":
+        return f"unobserved, no sensor can be read here; {heated}"
+    never = [level.label for level in ThermalLevel if level > profile.reached]
+    return f"{heated}; reached {profile.reached.label}" + (f", never {' or '.join(never)}" if never else "")
+
+
+def _tail_words(profile: Profile) -> str:
+    heavy = [
+        bound.gpd_shape for bound in profile.bounds if bound.gpd_shape is not None and bound.gpd_shape > HEAVY_TAIL
+    ]
+    if not heavy:
+        return ""
+    return (
+        f"heavy tail (shape {max(heavy):.2f}): the longest request is still to come; the bounds are not moved by this"
     )
 
 

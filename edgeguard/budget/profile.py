@@ -140,6 +140,11 @@ class Profile:
         return max(self.bounds, key=lambda bound: bound.bound_ns).times(self.margin)
 
     @property
+    def confidence(self) -> float:
+        """What every bound holds with."""
+        return min(bound.confidence for bound in self.bounds)
+
+    @property
     def reached(self) -> ThermalLevel:
         """The harshest level that has a bound."""
         return max(bound.level for bound in self.bounds)
@@ -147,9 +152,11 @@ class Profile:
     def bound_for(self, level: ThermalLevel, *, rung: str = "", drafted: bool = False) -> Bound | None:
         """The bound in service at ``level``, margin included; ``None`` when the board was never that hot.
 
-        Monotone: the greatest of this level's and all milder ones' (each of which was measured on the way), or, where
-        this one has none of its own, the next harsher one's.
+        Monotone: the greatest of this level's and all milder ones', or, where this one has none of its own, the next
+        harsher one's. Where no sensor told how hot it was, the worst that was measured holds at any time.
         """
+        if self.thermal == "unobserved":
+            level = max(level, self.reached)
         cell = [bound for bound in self.bounds if (bound.rung, bound.drafted) == (rung, drafted)]
         harsher = [bound.level for bound in cell if bound.level >= level]
         if not harsher:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edgeguard.bench.cached import Calibration, load_or_calibrate
+from edgeguard.bench.effort import QUICK
 from edgeguard.bench.subject import model_folder
 from edgeguard.board import FixedKernel
 from edgeguard.clock import NS_PER_S, Clock, wall_time_iso
@@ -111,7 +113,8 @@ class Story:
         self._print([announcements.built(folder, took_s=self._since_s(began_ns))])
         with self._progress() as progress:
             began_ns = self._clock.now_ns()
-            calibration = load_or_calibrate(config, clock=self._clock, progress=progress, limit_ns=FIRST_USE_NS)
+            effort = replace(QUICK, limit_ns=FIRST_USE_NS)
+            calibration = load_or_calibrate(config, clock=self._clock, progress=progress, effort=effort)
         self._print([announcements.calibrated(calibration, took_s=self._since_s(began_ns))])
         with self._progress() as progress:
             comparison = compare(config, profile=calibration.file, clock=self._clock, progress=progress)

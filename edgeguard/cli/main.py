@@ -16,6 +16,7 @@ from edgeguard.cli import (
     demo,
     estimate,
     init,
+    install,
     log,
     model,
     operator,
@@ -53,7 +54,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     every = (
         demo, init, check, calibrate, estimate, bench, run, status, operator, model, compare, providers,
-        simulate, replay, log, causes,
+        simulate, replay, log, install, causes,
     )  # fmt: skip
     for command in every:
         command.add_parser(commands)

@@ -113,7 +113,7 @@ def flip_a_byte(file: Path) -> None:
 
 DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "no folder": (shutil.rmtree, "there is no model folder"),
-    "no configuration": (lambda folder: (folder / "genai_config.json").unlink(), r"genai_config.json: cannot be read"),
+    "no configuration": (lambda folder: (folder / "genai_config.json").unlink(), "has neither genai_config.json nor config.json"),
     "no graph": (lambda folder: (folder / "model.onnx").unlink(), r"model.onnx: cannot be read"),
     "no weights": (lambda folder: (folder / "model.onnx.data").unlink(), r"model.onnx.data: is missing"),
     "no tokenizer": (lambda folder: (folder / "tokenizer.json").unlink(), r"tokenizer.json: cannot be read"),
@@ -152,7 +152,7 @@ def set_value(path: str, value: object) -> Callable[[Any], None]:
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("search.past_present_share_buffer", False, "GroupQueryAttention"),
+        ("search.past_present_share_buffer", "yes", "share_buffer is 'yes'"),
         ("model.vocab_size", "many", "model.vocab_size is 'many'"),
         ("model.context_length", 0, "model.context_length is 0"),
         ("model.decoder.num_hidden_layers", True, "num_hidden_layers is True"),

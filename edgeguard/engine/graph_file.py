@@ -19,7 +19,8 @@ from edgeguard.errors import ModelError
 
 # Message -> number of a field -> the message in it: every way to a tensor (onnx.proto, IR 13).
 _INSIDE: Mapping[str, Mapping[int, str]] = {
-    "model": {7: "graph", 8: "opset", 25: "function"},
+    "model": {7: "main graph", 8: "opset", 25: "function"},
+    "main graph": {1: "node", 5: "tensor", 11: "input", 12: "output", 15: "sparse"},
     "graph": {1: "node", 5: "tensor", 15: "sparse"},
     "function": {7: "node", 11: "attribute"},
     "node": {5: "attribute"},
@@ -30,18 +31,24 @@ _INSIDE: Mapping[str, Mapping[int, str]] = {
 _IR_VERSION = 1  # of a model
 _DOMAIN, _VERSION = 1, 2  # of an opset
 _KEY, _VALUE = 1, 2  # of an entry
+_NAME = 1  # of an input or output
 
 _DEEPEST = 40  # messages inside messages; a graph in a graph takes three
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphFile:
-    """``opset`` is that of the standard domain, ``external`` the names of the files that hold weights."""
+    """``opset`` is that of the standard domain, ``external`` the names of the files that hold weights.
+
+    ``inputs`` and ``outputs`` are named in the graph's order.
+    """
 
     path: Path
     ir_version: int
     opset: int
     external: tuple[str, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -49,6 +56,8 @@ class _Found:
     ir_version: int = 0
     opset: int = 0
     external: set[str] = field(default_factory=set)
+    inputs: list[str] = field(default_factory=list)
+    outputs: list[str] = field(default_factory=list)
 
 
 def read_graph_file(path: Path) -> GraphFile:
@@ -66,7 +75,14 @@ def read_graph_file(path: Path) -> GraphFile:
     external = tuple(sorted(found.external))
     for name in external:
         _check_inside(path, name)
-    return GraphFile(path=path, ir_version=found.ir_version, opset=found.opset, external=external)
+    return GraphFile(
+        path=path,
+        ir_version=found.ir_version,
+        opset=found.opset,
+        external=external,
+        inputs=tuple(found.inputs),
+        outputs=tuple(found.outputs),
+    )
 
 
 def _walk(content: mmap.mmap, start: int, end: int, *, message: str, found: _Found, depth: int) -> None:
@@ -81,12 +97,16 @@ def _walk(content: mmap.mmap, start: int, end: int, *, message: str, found: _Fou
             continue
         elif inside is not None:
             _walk(content, value, stop, message=inside, found=found, depth=depth + 1)
-        elif message in ("entry", "opset"):
+        elif message in ("entry", "opset") or (message in ("input", "output") and number == _NAME):
             values[number] = content[value:stop].decode()
     if message == "model":
         found.ir_version = int(values.get(_IR_VERSION, 0))
     elif message == "opset" and values.get(_DOMAIN, "") in ("", "ai.onnx"):
         found.opset = int(values.get(_VERSION, 0))
+    elif message == "input":
+        found.inputs.append(str(values.get(_NAME, "")))
+    elif message == "output":
+        found.outputs.append(str(values.get(_NAME, "")))
     elif message == "entry" and values.get(_KEY) == "location":
         found.external.add(str(values.get(_VALUE, "")))
 
@@ -96,9 +116,15 @@ def _check_inside(graph: Path, name: str) -> None:
     data = graph.parent / name
     if Path(name).name != name or name in ("", ".", ".."):
         raise ModelError(f"{graph}: reads its weights from {name!r}, outside its folder; only files beside it are read")
-    if data.is_symlink():
+    if data.is_symlink() and not _in_hub_cache(data):
         raise ModelError(f"{data}: is a symbolic link; weights are read from ordinary files only: copy the file here")
     if not data.is_file():
         raise ModelError(f"{data}: is missing; build the model again")
     if data.stat().st_nlink > 1:
         raise ModelError(f"{data}: has a second name (a hard link), outside the folder perhaps; copy the file here")
+
+
+def _in_hub_cache(data: Path) -> bool:
+    """Whether it is a model hub's own link, from ``snapshots/REVISION/…`` of a repository into its ``blobs``."""
+    snapshot = next((parent for parent in data.parents if parent.parent.name == "snapshots"), None)
+    return snapshot is not None and data.resolve().parent == (snapshot.parents[1] / "blobs").resolve()

@@ -197,13 +197,15 @@ def _check_signature(session: Any, folder: ModelFolder, head: Head, provider: Pr
     names, graph = folder.names, folder.graph.path
     cache = names.cache(layers=folder.layers)
     inputs, outputs = ({node.name: node for node in nodes} for nodes in (session.get_inputs(), session.get_outputs()))
-    wanted = {names.input_ids, names.attention_mask, *(past for past, _ in cache)}
+    wanted = {*names.inputs, *(past for past, _ in cache)}
     if inputs.keys() != wanted:
         differing = ", ".join(sorted(inputs.keys() ^ wanted))
-        raise ModelError(f"{graph}: its inputs are not those of genai_config.json; they differ in {differing}")
+        raise ModelError(f"{graph}: its inputs are not those of its folder's configuration; they differ in {differing}")
     missing = {names.logits, *(present for _, present in cache)} - outputs.keys()
     if missing:
-        raise ModelError(f"{graph}: lacks the outputs {', '.join(sorted(missing))} that genai_config.json names")
+        raise ModelError(
+            f"{graph}: lacks the outputs {', '.join(sorted(missing))} that its folder's configuration names"
+        )
     for past, _ in cache:
         node = inputs[past]
         if node.type not in provider.kv_types:
@@ -211,14 +213,15 @@ def _check_signature(session: Any, folder: ModelFolder, head: Head, provider: Pr
                 f"{graph}: its cache is {node.type}, and the attention of {provider.name} takes only "
                 f"{', '.join(provider.kv_types)}; build the model for {provider.name}"
             )
-        if (node.shape[1], node.shape[3]) != (folder.kv_heads, folder.head_size):
+        sizes = zip((node.shape[1], node.shape[3]), (folder.kv_heads, folder.head_size), strict=True)
+        if any(isinstance(size, int) and size != expected for size, expected in sizes):
             raise ModelError(
-                f"{graph}: {past} is {node.shape}, not what genai_config.json says of heads and their size"
+                f"{graph}: {past} is {node.shape}, not what its folder's configuration says of heads and their size"
             )
     if outputs[names.logits].shape[-1] != head.rows:
         raise ModelError(
             f"{graph}: {outputs[names.logits].shape[-1]} logits for a vocabulary of {head.rows} tokens in "
-            "genai_config.json; the two files are of different models"
+            "its folder's configuration; the two files are of different models"
         )
 
 

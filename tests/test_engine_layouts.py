@@ -1,0 +1,217 @@
+"""Folders as other tools export them: the same weights give the same logits and the same command in every layout.
+
+``tests/layouts/models`` was made by each tool itself (``tests/layouts/export.py``), and holds what their own runtimes
+say. onnxruntime-genai is also asked here, where it is installed.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from edgeguard.engine.folder import read_model_folder
+from edgeguard.engine.language_model import LanguageModel
+from edgeguard.errors import ModelError
+from edgeguard.types import Value
+from tests.engine_setup import load, write_config
+
+MODELS = Path(__file__).parent / "layouts" / "models"
+EXACT = ("genai", "genai_separate", "optimum/model.onnx")
+ROUNDED = ("genai_int4", "genai_fp16", "optimum/model_fp16.onnx", "optimum/model_q4.onnx")
+LAYOUTS = (*EXACT, *ROUNDED, "optimum/model_quantized.onnx")
+SEEN: dict[str, Value] = {"front": 2.0, "left": 1.0, "door": True, "words": "turn right"}
+
+
+def greedy(model: LanguageModel, prompt: list[int], count: int) -> list[int]:
+    """Free of any schema, with the whole head."""
+    tokens, pending = [], prompt
+    for _ in range(count):
+        tokens.append(int(model.engine.run(pending).argmax()))
+        pending = [tokens[-1]]
+    return tokens
+
+
+@pytest.fixture(scope="module")
+def said() -> dict[str, list[float]]:
+    """By transformers, from the weights that every folder was made of."""
+    content: dict[str, list[float]] = json.loads((MODELS / "transformers.json").read_bytes())
+    return content
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_layout_says_what_its_source_says(layout: str, tmp_path: Path, said: dict[str, list[float]]) -> None:
+    model = load(write_config(tmp_path), MODELS / layout, full_head=True)
+    logits = np.array(model.engine.run([int(token) for token in said["prompt"]]), np.float32)
+    if layout in EXACT:
+        np.testing.assert_allclose(logits, said["logits"], atol=2e-4)
+    else:
+        # Random weights are the worst case for four bits: nothing in them is small.
+        assert np.corrcoef(logits, said["logits"])[0, 1] > (0.99 if "fp16" in layout else 0.8)
+    model.engine.cache.rewind(0)
+    if layout in EXACT:
+        assert greedy(model, [int(token) for token in said["prompt"]], len(said["tokens"])) == said["tokens"]
+
+
+def test_optimums_own_runtime_says_the_same(said: dict[str, list[float]]) -> None:
+    optimum = json.loads((MODELS / "optimum.json").read_bytes())
+    assert (optimum["prompt"], optimum["tokens"]) == (said["prompt"], said["tokens"])
+
+
+@pytest.mark.parametrize("layout", ["genai", "genai_separate", "genai_int4"])
+def test_onnxruntime_genai_says_the_same_of_its_own_folders(
+    layout: str, tmp_path: Path, said: dict[str, list[float]]
+) -> None:
+    genai = pytest.importorskip("onnxruntime_genai")
+    prompt = [int(token) for token in said["prompt"]]
+    theirs = genai.Model(str(MODELS / layout))
+    parameters = genai.GeneratorParams(theirs)
+    parameters.set_search_options(max_length=len(prompt) + 8, do_sample=False)
+    generator = genai.Generator(theirs, parameters)
+    generator.append_tokens(np.array([prompt], np.int32))
+    for _ in range(8):
+        if not generator.is_done():
+            generator.generate_next_token()
+    tokens = list(generator.get_sequence(0))[len(prompt) :]
+    model = load(write_config(tmp_path), MODELS / layout, full_head=True)
+    assert greedy(model, prompt, len(tokens)) == tokens
+
+
+def test_the_same_command_comes_out_of_every_layout_of_the_same_weights(tmp_path: Path) -> None:
+    commands = set()
+    for layout in EXACT:
+        model = load(write_config(tmp_path), MODELS / layout)
+        decoded = model.decoder.decode(model.prompt.request(SEEN))
+        assert decoded is not None
+        commands.add(model.automaton.text(decoded.tokens))
+    assert len(commands) == 1, commands
+
+
+@pytest.mark.parametrize("layout", ["genai", "optimum/model.onnx", "optimum/model_fp16.onnx"])
+def test_a_cache_can_go_back(layout: str, tmp_path: Path) -> None:
+    """The prefix is kept, the rest is dropped, however long what came after it was; shared or growing."""
+    model = load(write_config(tmp_path), MODELS / layout)
+    model.engine.prefill(model.prompt.prefix)
+    first, second = (model.prompt.request({**SEEN, "words": words}) for words in ("turn right", "go on and on and on"))
+    fresh = {}
+    for prompt in (first, second):
+        model.engine.cache.rewind(0)
+        fresh[tuple(prompt)] = np.array(model.engine.run(prompt))
+    for prompt in (second, first, first, second):
+        model.engine.cache.keep_common(prompt[:-1])
+        logits = model.engine.run(prompt[len(model.engine.cache) :])
+        np.testing.assert_allclose(logits, fresh[tuple(prompt)], atol=5e-3 if "fp16" in layout else 1e-4)
+        assert model.engine.cache.tokens == list(prompt)
+
+
+def test_a_genai_folder_may_ask_for_positions(tmp_path: Path, said: dict[str, list[float]]) -> None:
+    folder = Path(shutil.copytree(MODELS / "genai", tmp_path / "model"))
+    proto = onnx.load(folder / "model.onnx", load_external_data=False)
+    proto.graph.input.append(helper.make_tensor_value_info("position_ids", TensorProto.INT64, ["batch", "sequence"]))
+    (folder / "model.onnx").write_bytes(proto.SerializeToString())
+    config = json.loads((folder / "genai_config.json").read_bytes())
+    config["model"]["decoder"]["inputs"]["position_ids"] = "position_ids"
+    (folder / "genai_config.json").write_text(json.dumps(config))
+    model = load(write_config(tmp_path), folder, full_head=True)
+    logits = model.engine.run([int(token) for token in said["prompt"]])
+    np.testing.assert_allclose(logits, said["logits"], atol=2e-4)
+
+
+def test_inputs_that_exporters_add_have_their_one_value(tmp_path: Path, said: dict[str, list[float]]) -> None:
+    """``use_cache_branch`` of a merged decoder, ``num_logits_to_keep`` of newer ones."""
+    folder = Path(shutil.copytree(MODELS / "optimum", tmp_path / "model"))
+    proto = onnx.load(folder / "model.onnx")
+    proto.graph.input.append(helper.make_tensor_value_info("use_cache_branch", TensorProto.BOOL, [1]))
+    proto.graph.input.append(helper.make_tensor_value_info("num_logits_to_keep", TensorProto.INT64, []))
+    onnx.save(proto, folder / "model.onnx")
+    model = load(write_config(tmp_path), folder / "model.onnx", full_head=True)
+    logits = model.engine.run([int(token) for token in said["prompt"]])
+    np.testing.assert_allclose(logits, said["logits"], atol=2e-4)
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Path:
+    """One graph, in its folder ``onnx`` as onnx-community has it."""
+    folder = tmp_path / "hub"
+    (folder / "onnx").mkdir(parents=True)
+    for file in (MODELS / "optimum").iterdir():
+        if file.suffix != ".onnx":
+            shutil.copy(file, folder / file.name)
+    shutil.copy(MODELS / "optimum" / "model_q4.onnx", folder / "onnx" / "model_q4.onnx")
+    return folder
+
+
+def test_a_hub_folder_and_its_one_file_are_the_same_model(hub: Path) -> None:
+    assert (
+        read_model_folder(hub) == read_model_folder(hub / "onnx") == read_model_folder(hub / "onnx" / "model_q4.onnx")
+    )
+
+
+def test_a_hubs_own_cache_loads_as_its_users_expect(tmp_path: Path, said: dict[str, list[float]]) -> None:
+    """A snapshot is a folder of links into the repository's blobs; a link to anywhere else stays refused."""
+    repository = tmp_path / "models--acme--tiny"
+    snapshot, blobs = repository / "snapshots" / "0a1b2c", repository / "blobs"
+    snapshot.mkdir(parents=True)
+    blobs.mkdir()
+    for number, file in enumerate(sorted((MODELS / "genai").iterdir())):
+        shutil.copy(file, blobs / f"blob{number}")
+        (snapshot / file.name).symlink_to(Path("../../blobs") / f"blob{number}")
+    model = load(write_config(tmp_path), snapshot, full_head=True)
+    logits = model.engine.run([int(token) for token in said["prompt"]])
+    np.testing.assert_allclose(logits, said["logits"], atol=2e-4)
+    weights = snapshot / "model.onnx.data"
+    shutil.copy(weights, tmp_path / "elsewhere")
+    weights.unlink()
+    weights.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ModelError, match="symbolic link"):
+        read_model_folder(snapshot)
+
+
+def test_several_end_tokens_are_read(hub: Path) -> None:
+    (hub / "generation_config.json").write_text('{"eos_token_id": [2, 0]}')
+    assert read_model_folder(hub).end_tokens == (2, 0)
+
+
+def test_several_graphs_are_a_question_to_the_user(hub: Path) -> None:
+    shutil.copy(MODELS / "optimum" / "model_fp16.onnx", hub / "onnx")
+    with pytest.raises(ModelError, match=r"several graphs \(onnx/model_fp16.onnx, onnx/model_q4.onnx\).*point at one"):
+        read_model_folder(hub)
+    assert read_model_folder(hub / "onnx" / "model_fp16.onnx").graph.path.name == "model_fp16.onnx"
+
+
+def test_an_encoder_with_a_decoder_is_refused(hub: Path) -> None:
+    config = json.loads((hub / "config.json").read_bytes())
+    (hub / "config.json").write_text(json.dumps({**config, "is_encoder_decoder": True}))
+    with pytest.raises(ModelError, match="nothing but a decoder"):
+        read_model_folder(hub)
+
+
+@pytest.mark.parametrize(
+    ("keep", "message"),
+    [
+        (lambda name: "past" not in name, "no cache of keys and values.*text-generation-with-past"),
+        (lambda name: name != "attention_mask", "attention_mask missing"),
+    ],
+)
+def test_a_graph_without_what_a_decoder_needs_is_refused(hub: Path, keep, message: str) -> None:  # type: ignore[no-untyped-def]
+    proto = onnx.load(hub / "onnx" / "model_q4.onnx")
+    kept = [one for one in proto.graph.input if keep(one.name)]
+    del proto.graph.input[:]
+    proto.graph.input.extend(kept)
+    onnx.save(proto, hub / "onnx" / "model_q4.onnx")
+    with pytest.raises(ModelError, match=message):
+        read_model_folder(hub)
+
+
+def test_code_that_comes_with_a_model_is_not_run(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(MODELS / "genai", tmp_path / "model"))
+    config = json.loads((folder / "genai_config.json").read_bytes())
+    config["model"]["decoder"]["session_options"]["custom_ops_library"] = "evil.so"
+    (folder / "genai_config.json").write_text(json.dumps(config))
+    with pytest.raises(ModelError, match="code that comes with a model is not run"):
+        read_model_folder(folder)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import random
 import select
 import shutil
 import signal
 import struct
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from itertools import count
 from pathlib import Path
 
@@ -33,12 +35,13 @@ ROOT = Path(__file__).parent.parent
 INCLUDE = ROOT / "edgeguard" / "link" / "firmware"
 HOST = ROOT / "tests" / "firmware" / "host.c"
 STRICT = ("-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wconversion", "-Wshadow")
+SANITIZERS = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 COMPILER, CXX = (shutil.which(one) or shutil.which(other) for one, other in (("gcc", "cc"), ("g++", "c++")))
 
 AXES = ("linear", "angular")
 TIMEOUT_MS = 80
 FIRST_SESSION = 100
-VECTORS = cobs_vectors.load()
+VECTORS, KEYED = cobs_vectors.load(), cobs_vectors.load("cobs-keyed.json")
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C compiler (gcc or cc) is installed")
 
@@ -46,9 +49,21 @@ Line = tuple[int, MotorFlag, bytes]
 """What happens at a millisecond: the machine's own status from now on, and bytes on the wire."""
 
 
-def build(into: Path, *, axis_count: int) -> Path:
+@cache
+def sanitizers() -> tuple[str, ...]:
+    """Every program here watches its own memory and arithmetic, where the compiler has what that needs."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [str(COMPILER), "-xc", *SANITIZERS, "-", "-o", f"{folder}/none"]
+        done = subprocess.run(
+            command, input="int main(void) { return 0; }", text=True, capture_output=True, check=False
+        )
+    return SANITIZERS if done.returncode == 0 else ()
+
+
+def build(into: Path, *, axis_count: int, keyed: bool = False) -> Path:
     assert COMPILER is not None
-    command = [COMPILER, "-std=c99", *STRICT, f"-DEG_AXES={axis_count}", f"-I{INCLUDE}", str(HOST), "-o", str(into)]
+    defined = [f"-DEG_AXES={axis_count}", *(["-DEG_KEYED"] if keyed else [])]
+    command = [COMPILER, "-std=c99", *STRICT, *sanitizers(), *defined, f"-I{INCLUDE}", str(HOST), "-o", str(into)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return into
@@ -57,6 +72,17 @@ def build(into: Path, *, axis_count: int) -> Path:
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(tmp_path_factory.mktemp("firmware") / "host", axis_count=len(AXES))
+
+
+@pytest.fixture(scope="module")
+def keyed_host(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("firmware") / "keyed", axis_count=len(AXES), keyed=True)
+
+
+@pytest.fixture(params=["plain", "keyed"])
+def published(request: pytest.FixtureRequest, host: Path, keyed_host: Path) -> tuple[Path, cobs_vectors.Vectors]:
+    """The firmware with and without a key, each with its vectors."""
+    return (host, VECTORS) if request.param == "plain" else (keyed_host, KEYED)
 
 
 def play(
@@ -116,15 +142,16 @@ class Guard:
 WELL = MotorFlag(0)
 
 
-@pytest.mark.parametrize("axis_count", [1, 59, 60, 255])
+@pytest.mark.parametrize("axis_count", [1, 60, 255])
 def test_it_compiles_without_a_warning_for_any_number_of_axes(axis_count: int, tmp_path: Path) -> None:
-    build(tmp_path / "host", axis_count=axis_count)
+    build(tmp_path / "host", axis_count=axis_count, keyed=axis_count == 60)
 
 
 @pytest.mark.skipif(CXX is None, reason="no C++ compiler is installed")
-def test_an_arduino_sketch_can_include_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("keyed", ["", "#define EG_KEYED\n"], ids=["plain", "keyed"])
+def test_an_arduino_sketch_can_include_it(keyed: str, tmp_path: Path) -> None:
     sketch = tmp_path / "sketch.cpp"
-    sketch.write_text("#define EG_AXES 2\n" + '#include "edgeguard_motor.h"\n' + "eg_motor eg;\n")
+    sketch.write_text("#define EG_AXES 2\n" + keyed + '#include "edgeguard_motor.h"\n' + "eg_motor eg;\n")
     subprocess.run([str(CXX), "-std=c++11", *STRICT, f"-I{INCLUDE}", "-fsyntax-only", str(sketch)], check=True)
 
 
@@ -158,19 +185,47 @@ def test_the_number_of_axes_has_to_be_said(tmp_path: Path) -> None:
     assert "define EG_AXES, the number of axes" in done.stderr
 
 
-def test_it_speaks_the_published_conversation(host: Path) -> None:
-    assert VECTORS.axes == AXES
-    script = [(one.ms, one.status, one.hears.line) for one in VECTORS.conversation]
-    events = play(host, script, link_timeout_ms=VECTORS.link_timeout_ms, session=VECTORS.session)
-    assert replies(events) == [one.says.line for one in VECTORS.conversation]
+def test_it_speaks_the_published_conversation(published: tuple[Path, cobs_vectors.Vectors]) -> None:
+    host, vectors = published
+    assert vectors.axes == AXES
+    script = [(one.ms, one.status, one.hears.line) for one in vectors.conversation]
+    events = play(host, script, link_timeout_ms=vectors.link_timeout_ms, session=vectors.session)
+    assert replies(events) == [one.says.line for one in vectors.conversation]
 
 
-@pytest.mark.parametrize("why", VECTORS.dropped)
-def test_it_drops_what_is_published_to_be_dropped(host: Path, why: str) -> None:
-    greeting = VECTORS.conversation[0]
-    script = [(1, WELL, greeting.hears.line), (2, WELL, VECTORS.dropped[why]), (3, WELL, greeting.hears.line)]
-    events = play(host, script, session=VECTORS.session)
-    assert [event[0] for event in events] == ["1", "3"], "two welcomes, nothing applied"
+def test_it_drops_what_is_published_to_be_dropped(published: tuple[Path, cobs_vectors.Vectors]) -> None:
+    host, vectors = published
+    greeting = vectors.conversation[0]
+    for why, line in vectors.dropped.items():
+        script = [(1, WELL, greeting.hears.line), (2, WELL, line), (3, WELL, greeting.hears.line)]
+        events = play(host, script, session=vectors.session)
+        assert [event[0] for event in events] == ["1", "3"], f"two welcomes, nothing applied: {why}"
+
+
+@pytest.mark.parametrize("keyed", [False, True], ids=["plain", "keyed"])
+@pytest.mark.parametrize("axis_count", [1, 2, 70])
+def test_random_bytes_and_mangled_frames_neither_crash_nor_move_it(
+    axis_count: int, keyed: bool, tmp_path: Path
+) -> None:
+    """Under the sanitizers: a read or a write out of bounds, or an overflow, ends the program with an error."""
+    host = build(tmp_path / "host", axis_count=axis_count, keyed=keyed)
+    axes = [f"axis {number}" for number in range(axis_count)]
+    codec = make_codec("cobs", axes=axes, key=KEYED.key if keyed else None)
+    dice = random.Random(axis_count)
+    command = Command(
+        axes=dict.fromkeys(axes, 0.5), action=Action.MOVE, session=FIRST_SESSION, sequence=1, life_ms=TIMEOUT_MS
+    )
+    hello, frame = codec.encode(Hello(nonce=1, axis_count=axis_count)), codec.encode(command)
+    lines = [dice.randbytes(20_000), bytes(dice.choices((0, 1, 2, 0xFF), k=20_000)), b"\xff" * 5_000 + b"\0"]
+    for _ in range(300):
+        mangled = bytearray(frame)
+        for _ in range(dice.randint(1, 4)):
+            mangled[dice.randrange(1, len(mangled) - 1)] = dice.randrange(256)
+        torn = bytes(mangled[: dice.randint(2, len(mangled))])
+        lines.append(torn + b"\0" if frame != torn.rstrip(b"\0") + b"\0" else b"")
+    events = play(host, [(1, WELL, hello), *((2, WELL, line) for line in lines), (2, WELL, hello)])
+    assert applied(events) == []
+    assert len(replies(events)) == 2, "two welcomes"
 
 
 def test_no_single_changed_byte_is_obeyed_and_the_next_frame_is_read(host: Path) -> None:
@@ -468,11 +523,11 @@ def wait(condition: Callable[[], bool], *, meanwhile: Callable[[], object] = lam
 class Desk:
     """The guard's link to a board, polled by hand."""
 
-    def __init__(self, port: str, *, axes: Sequence[str] = AXES) -> None:
+    def __init__(self, port: str, *, axes: Sequence[str] = AXES, key: bytes | None = None) -> None:
         self._clock = SystemClock()
         self.link = Link(
             open_port=partial(SerialPort, path=port, baud=115_200),
-            codec=make_codec("cobs", axes=axes),
+            codec=make_codec("cobs", axes=axes, key=key),
             axis_count=len(axes),
             echo_timeout_ns=10 * NS_PER_S,
         )
@@ -543,6 +598,21 @@ def test_a_guard_that_comes_back_starts_another_session(host: Path, tmp_path: Pa
         assert desk.link.status.session == FIRST_SESSION + 1
         desk.send(action=Action.STOP, linear=0.0)
         assert [action for _, action, *_ in actions(log)] == ["move", "hold", "stop"]
+
+
+def test_with_the_same_key_on_both_sides_it_drives(keyed_host: Path, tmp_path: Path) -> None:
+    with board(keyed_host, tmp_path, link_timeout_ms=60_000) as (port, _log), Desk(port, key=KEYED.key) as desk:
+        desk.connect()
+        assert desk.send(linear=0.25).axes == {"linear": 0.25, "angular": 0.0}
+        assert desk.link.status.corrupt == 0
+
+
+@pytest.mark.parametrize("key", [None, bytes(16)], ids=["no key", "another key"])
+def test_without_the_key_nothing_moves(keyed_host: Path, tmp_path: Path, key: bytes | None) -> None:
+    with board(keyed_host, tmp_path, link_timeout_ms=80) as (port, log), Desk(port, key=key) as desk:
+        desk.wait(lambda: desk.link.status.written >= 3)
+        assert desk.link.status.state is LinkState.HANDSHAKING
+        assert log.read_text() == ""
 
 
 def test_a_guard_with_other_axes_is_told_so(host: Path, tmp_path: Path) -> None:

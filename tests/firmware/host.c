@@ -93,6 +93,10 @@ int main(int argc, char **argv)
         return 2;
     eg.link_timeout_ms = (uint16_t)atoi(argv[1]);
     eg.latch = atoi(argv[2]) != 0;
+#ifdef EG_KEYED
+    for (uint8_t i = 0; i < sizeof eg.key; i++) /* the key of the published vectors */
+        eg.key[i] = i;
+#endif
     sessions = (uint32_t)strtoul(argv[3], NULL, 10);
     eg.draw_session = draw_session;
     eg.apply = apply;

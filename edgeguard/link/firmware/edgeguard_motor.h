@@ -3,8 +3,11 @@
  * It takes bytes, answers the handshake, and tells your code what to do: follow these axes, hold, or cut the torque.
  * It makes your motor controller stop by itself when a command's life ends or the link falls silent, whatever became
  * of the computer. No heap, no libc but memcpy, no clock, no interrupt: bytes and milliseconds are handed in. Two axes
- * take 136 bytes of RAM and 1.8 kB of code (x86-64, -Os). edgeguard/link/cobs_codec.py describes the frames byte by
+ * take 136 bytes of RAM and 1.9 kB of code (x86-64, -Os). edgeguard/link/cobs_codec.py describes the frames byte by
  * byte; tests/vectors/cobs.json has examples of them.
+ *
+ * With EG_KEYED defined, every frame is authenticated by a key that both sides have (24 bytes and 0.5 kB more): set
+ * eg.key, and [link] key_file on the computer. draw_session must then be unpredictable.
  *
  *     #define EG_AXES 2  // as many as the configuration has [[axis]], in the same order
  *     #include "edgeguard_motor.h"
@@ -40,6 +43,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#ifdef EG_KEYED
+#include "edgeguard_siphash.h"
+#endif
+
 #if !defined(EG_AXES) || EG_AXES < 1 || EG_AXES > 255
 #error "define EG_AXES, the number of axes (1 to 255), before including edgeguard_motor.h"
 #endif
@@ -67,12 +74,16 @@ enum { EG__VERSION = 1, EG__IS_COMMAND = 1, EG__IS_ECHO = 2, EG__IS_HELLO = 3, E
 /* Lengths in bytes. COBS adds one byte to every 254 or part of them. */
 #define EG__COBS(length) ((length) + ((length) + 253) / 254)
 enum {
-    EG__CRC = 4,
+#ifdef EG_KEYED
+    EG__CHECK = EG__TAG,
+#else
+    EG__CHECK = 4,
+#endif
     EG__HELLO = 8,
     EG__WELCOME = 14,
     EG__COMMAND = 12 + 4 * EG_AXES,
     EG__ECHO = 16 + 4 * EG_AXES,
-    EG__LONGEST = EG__COBS(EG__COMMAND + EG__CRC)
+    EG__LONGEST = EG__COBS(EG__COMMAND + EG__CHECK)
 };
 
 typedef struct {
@@ -80,7 +91,10 @@ typedef struct {
     uint16_t link_timeout_ms; /* without a command for so long: stop. [link] timeout_ms */
     bool latch;               /* after a stop of its own, move only after a new handshake */
     bool holds[EG_AXES];      /* an axis that rests where it is, as a gripper; others rest at 0 */
-    void *user;               /* handed to both of: */
+#ifdef EG_KEYED
+    uint8_t key[16]; /* as the key file has it, first byte first */
+#endif
+    void *user; /* handed to both of: */
     uint32_t (*draw_session)(void *user); /* a number that no earlier session is likely to have had: no constant */
     void (*apply)(void *user, eg_action action, const float *axes); /* EG_AXES axes; NULL unless move or stop */
 
@@ -89,7 +103,7 @@ typedef struct {
     uint8_t status;          /* EG_MOVING | EG_FAULT | EG_ESTOP, as they are now */
 
     /* Yours to read. */
-    uint8_t reply[EG__COBS(EG__ECHO + EG__CRC) + 2]; /* until the next eg_receive */
+    uint8_t reply[EG__COBS(EG__ECHO + EG__CHECK) + 2]; /* until the next eg_receive */
     uint16_t dropped;                                /* damaged frames, wraps: a look at the wiring */
     uint8_t flags;                                   /* EG_EXPIRED | EG_LATCHED */
 
@@ -147,6 +161,7 @@ static inline float eg_no_reading(void)
     return eg__float(0x7FC00000UL);
 }
 
+#ifndef EG_KEYED
 /* CRC-32 of Ethernet and zlib, bit by bit, without a table: some 200 cycles a byte on an 8-bit AVR (reckoned). */
 static inline uint32_t eg__crc(const uint8_t *data, uint16_t length)
 {
@@ -158,12 +173,25 @@ static inline uint32_t eg__crc(const uint8_t *data, uint16_t length)
     }
     return ~crc;
 }
+#endif
 
-/* ---- frames: 00 | COBS(body | crc) | 00 ---- */
-
-/* Undo COBS in place and check the CRC. The body's length; 0 when the frame is damaged. */
-static inline uint16_t eg__unpack(uint8_t *frame, uint16_t length)
+/* What proves the `length` bytes of a body: the key's tag, or the CRC. `check` has EG__CHECK bytes. */
+static inline void eg__make_check(const eg_motor *eg, const uint8_t *body, uint16_t length, uint8_t *check)
 {
+#ifdef EG_KEYED
+    eg__siphash(eg->key, body, length, check);
+#else
+    (void)eg;
+    eg__put(check, eg__crc(body, length), EG__CHECK);
+#endif
+}
+
+/* ---- frames: 00 | COBS(body | check) | 00 ---- */
+
+/* Undo COBS in place and verify the check. The body's length; 0 when the frame is damaged, or not by our guard. */
+static inline uint16_t eg__unpack(const eg_motor *eg, uint8_t *frame, uint16_t length)
+{
+    uint8_t check[EG__CHECK], differs = 0;
     uint16_t in = 0, out = 0;
     while (in < length) {
         uint8_t code = frame[in++];
@@ -174,16 +202,21 @@ static inline uint16_t eg__unpack(uint8_t *frame, uint16_t length)
         if (code != 0xFF && in < length)
             frame[out++] = 0;
     }
-    if (out <= EG__CRC || eg__crc(frame, (uint16_t)(out - EG__CRC)) != eg__u32(frame + out - EG__CRC))
+    if (out <= EG__CHECK)
         return 0;
-    return (uint16_t)(out - EG__CRC);
+    out = (uint16_t)(out - EG__CHECK);
+    eg__make_check(eg, frame, out, check);
+    for (uint8_t i = 0; i < EG__CHECK; i++) /* all of it, so that the time tells nothing */
+        differs |= check[i] ^ frame[out + i];
+    return differs ? 0 : out;
 }
 
-/* Make the reply of the body that ends at `end`, which has room for the CRC. How many bytes are to be sent. */
+/* Make the reply of the body that ends at `end`, which has room for the check. How many bytes are to be sent. */
 static inline uint16_t eg__pack(eg_motor *eg, uint8_t *body, uint8_t *end)
 {
     uint8_t *out = eg->reply, *code;
-    end = eg__put(end, eg__crc(body, (uint16_t)(end - body)), EG__CRC);
+    eg__make_check(eg, body, (uint16_t)(end - body), end);
+    end += EG__CHECK;
     *out++ = 0;
     code = out++;
     *code = 1;
@@ -226,7 +259,7 @@ static inline void eg__rest(eg_motor *eg)
 /* A hello: draw a session, unless this is the same question again because our answer was lost. */
 static inline uint16_t eg__greet(eg_motor *eg, uint32_t nonce, bool fits)
 {
-    uint8_t body[EG__WELCOME + EG__CRC], *at;
+    uint8_t body[EG__WELCOME + EG__CHECK], *at;
     if (fits && (eg->session == 0 || nonce != eg->nonce)) {
         if (eg->standing)
             eg__rest(eg);
@@ -247,7 +280,7 @@ static inline uint16_t eg__greet(eg_motor *eg, uint32_t nonce, bool fits)
 static inline uint16_t eg__echo(eg_motor *eg)
 {
     uint8_t flags = (uint8_t)(eg->flags | (eg->status & (EG_MOVING | EG_FAULT | EG_ESTOP)));
-    uint8_t body[EG__ECHO + EG__CRC], *at;
+    uint8_t body[EG__ECHO + EG__CHECK], *at;
     at = eg__header(body, EG__IS_ECHO, flags);
     at = eg__put(at, eg->session, 4);
     at = eg__put(at, eg->sequence, 2);
@@ -352,7 +385,7 @@ static inline uint16_t eg_receive(eg_motor *eg, uint8_t byte)
     eg->length = 0;
     if (length == 0)
         return 0; /* between two frames */
-    length = length > EG__LONGEST ? 0 : eg__unpack(frame, length);
+    length = length > EG__LONGEST ? 0 : eg__unpack(eg, frame, length);
     if (length == EG__HELLO && frame[0] == EG__VERSION && frame[1] == EG__IS_HELLO)
         return eg__greet(eg, eg__u32(frame + 4), frame[3] == EG_AXES);
     if (length == EG__COMMAND && frame[0] == EG__VERSION && frame[1] == EG__IS_COMMAND && frame[3] == EG_AXES) {

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 INK, PALE = "#22272e", "#7a828c"
 COLOURS = ("#22272e", "#1f5fa8", "#3d9970", "#e06c4f", "#8c5fb0", "#e5a823", "#c0473d", "#5fb0a8")
-_SIZE_IN = (11.0, 4.8)
+_SIZE_IN = (11.0, 5.2)
+_LEGEND_COLUMNS = 3
 
 
 def draw(rows: Sequence[Row], *, title: str, file: Path) -> None:
@@ -37,7 +38,7 @@ def draw(rows: Sequence[Row], *, title: str, file: Path) -> None:
     _finish(quality, "time to command, ms: dot median, line to the bound", "right answers, %, with their 95 % interval")
     quality.set_xlim(left=0)
     quality.margins(x=0.12, y=0.12)
-    quality.legend(loc="best", fontsize=8, frameon=False, labelcolor=INK)
+    figure.legend(loc="outside lower left", ncols=_LEGEND_COLUMNS, fontsize=8, frameon=False, labelcolor=INK)
     belief.plot([0, 100], [0, 100], color=PALE, lw=0.8, ls=(0, (2, 2)), zorder=1)
     _finish(belief, "stated confidence, %", "right answers of that group, %")
     belief.set_xlim(0, 102)

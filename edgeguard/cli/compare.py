@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from edgeguard.bench.evaluation import Case
     from edgeguard.bench.proportion import Share
 
+_LABEL_COLUMNS, _COLUMNS = 36, 13
+"""Of the table: for what a row is, and for each model with its intervals; a narrower terminal gets no intervals."""
+
 _HELP = """\
 Puts the cases of FILE to every MODEL, in turn and in a drawn order, each model in a worker process of its own as on the
 robot, and says what each is worth: how many answers are right, how long they take, what memory they need, and whether
@@ -187,27 +190,33 @@ def _show(rows: Sequence[Row], *, cases: Sequence[Case], name: str) -> None:
     from rich.table import Table
 
     console = Console(highlight=False)
-    console.print(f"[bold]{len(cases)} cases[/] of {name}; right answers in %, with their 95 % interval\n")
+    wide = _LABEL_COLUMNS + _COLUMNS * len(rows)
+    brief = console.is_terminal and console.width < wide
+    if not brief:
+        console.width = max(console.width, wide)
+    console.print(
+        f"[bold]{len(cases)} cases[/] of {name}; right answers in %{'' if brief else ', with their 95 % interval'}\n"
+    )
     key = Table.grid(padding=(0, 2))
     for number, row in enumerate(rows, start=1):
         key.add_row(f"[bold]{number}[/]", row.name)
-        key.add_row("", f"[dim]{row.verdict}[/]")
+        key.add_row("", row.verdict)
     console.print(key)
     console.print()
     table = Table(box=None, pad_edge=False)
-    table.add_column("")
+    table.add_column("", no_wrap=True)
     table.add_column("cases", justify="right", style="dim")
     for number in range(1, len(rows) + 1):
         table.add_column(f"[bold]{number}[/]", justify="right", no_wrap=True)
-    for line in (*_right(rows), *_worth(rows), *_by_tag(rows)):
+    for line in (*_right(rows, brief=brief), *_worth(rows), *_by_tag(rows, brief=brief)):
         table.add_row(*line)
     console.print(table)
 
 
-def _right(rows: Sequence[Row]) -> Iterator[list[str]]:
-    yield ["exactly right", str(rows[0].exact.n), *(_percent(row.exact) for row in rows)]
+def _right(rows: Sequence[Row], *, brief: bool) -> Iterator[list[str]]:
+    yield ["exactly right", str(rows[0].exact.n), *(_percent(row.exact, brief=brief) for row in rows)]
     for name, share in rows[0].fields.items():
-        yield [f"  {name}", str(share.n), *(_percent(row.fields[name]) for row in rows)]
+        yield [f"  {name}", str(share.n), *(_percent(row.fields[name], brief=brief) for row in rows)]
 
 
 def _worth(rows: Sequence[Row]) -> Iterator[list[str]]:
@@ -224,15 +233,16 @@ def _worth(rows: Sequence[Row]) -> Iterator[list[str]]:
     yield ["stated confidence off by, %", "", *("" if one is None else f"{one.gap * 100:.0f}" for one in beliefs)]
 
 
-def _by_tag(rows: Sequence[Row]) -> Iterator[list[str]]:
+def _by_tag(rows: Sequence[Row], *, brief: bool) -> Iterator[list[str]]:
     for at, tag in enumerate(rows[0].tags):
-        yield [f"tag {tag.tag}", str(tag.exact.n), *(_percent(row.tags[at].exact) for row in rows)]
+        yield [f"tag {tag.tag}", str(tag.exact.n), *(_percent(row.tags[at].exact, brief=brief) for row in rows)]
 
 
 def _bound(row: Row) -> str:
     return "" if row.bound is None else f"[dim]p{row.bound.percentile * 100:g}[/] {ms_from_ns(row.bound.bound_ns):.0f}"
 
 
-def _percent(share: Share) -> str:
+def _percent(share: Share, *, brief: bool) -> str:
     low, high = share.interval
-    return f"{share.value * 100:.1f} [dim]{low * 100:.0f}–{high * 100:.0f}[/]"
+    interval = "" if brief else f" [dim]{low * 100:.0f}–{high * 100:.0f}[/]"
+    return f"{share.value * 100:.1f}{interval}"

@@ -69,7 +69,7 @@ def play(config_file: Path) -> dict[str, float]:
 def _drive(settings, *, only_ticks: bool) -> Iterator[tuple[int, object]]:
     """The inputs of every step, with their times; the plant does what it is told."""
     from edgeguard.guard.core import step
-    from edgeguard.guard.interface import Inputs, WorkerPhase, WorkerStatus
+    from edgeguard.guard.interface import Inputs, Promise, WorkerPhase, WorkerStatus
     from edgeguard.guard.state import GuardState
     from edgeguard.types import Answer, Echo, Finish, LinkStatus, Observation
     from edgeguard.types.wire import LinkState, MotorFlag
@@ -79,7 +79,8 @@ def _drive(settings, *, only_ticks: bool) -> Iterator[tuple[int, object]]:
     end_ns = now_ns + PERIODS * settings.period_ns
     state, request, answer_ns, echo_ns = GuardState.initial(now_ns=now_ns), None, end_ns, end_ns
     inputs = Inputs(
-        worker=WorkerStatus(phase=WorkerPhase.READY, bound_ns=LATENCY_NS), link=LinkStatus(state=LinkState.UP)
+        worker=WorkerStatus(phase=WorkerPhase.READY, promise=Promise(bounds_ns=(LATENCY_NS,))),
+        link=LinkStatus(state=LinkState.UP),
     )
     turns = 0
     while now_ns < end_ns:

@@ -10,11 +10,12 @@ from plant import settings
 
 from edgeguard.clock import NS_PER_MS
 from edgeguard.guard.core import step
-from edgeguard.guard.interface import Effects, Inputs, Refusal, WorkerPhase, WorkerStatus
+from edgeguard.guard.interface import Effects, Inputs, Promise, Refusal, WorkerPhase, WorkerStatus
 from edgeguard.guard.settings import Settings
 from edgeguard.guard.state import GuardState
 from edgeguard.types import (
     Answer,
+    BoardState,
     Cause,
     CycleRecord,
     Echo,
@@ -43,6 +44,9 @@ class Rig:
         self.state = GuardState.initial(now_ns=START_NS, latched=latched)
         self.phase = WorkerPhase.READY
         self.bound_ns: int | None = 100 * NS_PER_MS
+        self.hotter_ns: tuple[int, ...] = ()  # the bounds of the levels above nominal
+        self.lag = 1
+        self.observed = True
         self.link = LinkState.UP
         self.generation = 1
         self.echoes = True
@@ -72,9 +76,10 @@ class Rig:
         answers: tuple[Answer, ...] = (),
         operator: tuple[OperatorWord, ...] = (),
         lateness_ns: int = 0,
+        board: BoardState | None = None,
     ) -> Effects:
         inputs = Inputs(
-            worker=WorkerStatus(phase=self.phase, bound_ns=self.bound_ns),
+            worker=WorkerStatus(phase=self.phase, promise=self._promise()),
             link=self._link_status(),
             observation=observation,
             refusal=refusal,
@@ -83,6 +88,7 @@ class Rig:
             conditions=self.conditions,
             boottime_offset_ns=self.offset_ns,
             lateness_ns=lateness_ns,
+            board=board,
         )
         self.inputs = inputs
         self.state, effects = step(self.settings, self.state, self.now_ns, inputs)
@@ -176,6 +182,13 @@ class Rig:
     def named(self, name: str) -> list[str]:
         """The details of the events of one name."""
         return [event.detail for event in self.events if event.name == name]
+
+    def _promise(self) -> Promise | None:
+        return (
+            None
+            if self.bound_ns is None
+            else Promise(bounds_ns=(self.bound_ns, *self.hotter_ns), lag=self.lag, observed=self.observed)
+        )
 
     def _link_status(self) -> LinkStatus:
         if self.link is not LinkState.UP:

@@ -37,6 +37,7 @@ def test_a_thousand_ticks_leave_no_cyclic_garbage(robot):
         settings=settings,
         wire=wire,
         worker=parts.supervisor,
+        board=parts.start_board_watch(now_ns=clock.now_ns()),
         latch=parts.latch,
         recorder=parts.start_recorder(reserve_ns=5 * NS_PER_MS, wire_ns=3_000_000),
         clock=clock,

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from edgeguard.config import load_config
 from edgeguard.errors import ConfigError, FlightLogError
-from edgeguard.guard.interface import Effects, Inputs, Refusal, WorkerPhase, WorkerStatus
+from edgeguard.guard.interface import Effects, Inputs, Promise, Refusal, WorkerPhase, WorkerStatus
 from edgeguard.guard.state import GuardState
 from edgeguard.recorder.frame import MARK, Damage, Frame, FrameKind, FrameReader, encode_frame
 from edgeguard.recorder.journal import BLOCK_STEPS, FlightJournal
@@ -88,7 +88,12 @@ answers = st.builds(
 )
 inputs = st.builds(
     Inputs,
-    worker=st.builds(WorkerStatus, phase=st.sampled_from(WorkerPhase), bound_ns=st.none() | times_ns),
+    worker=st.builds(
+        WorkerStatus,
+        phase=st.sampled_from(WorkerPhase),
+        promise=st.none()
+        | st.builds(Promise, bounds_ns=st.tuples(times_ns), alpha=st.floats(0.001, 0.1), lag=st.integers(1, 9)),
+    ),
     link=st.builds(LinkStatus, state=st.sampled_from(LinkState), echo=st.none() | echoes),
     observation=st.none() | observations,
     refusal=st.none() | st.builds(Refusal, cause=st.sampled_from(Cause), detail=st.text(max_size=9)),
@@ -398,9 +403,16 @@ def test_a_file_that_is_no_flight_log_is_said_to_be_none(tmp_path, content):
 
 
 def test_a_log_of_another_format_says_so():
-    newer = dataclasses.replace(HEADER, format="edgeguard.flight/2")
+    newer = dataclasses.replace(HEADER, format="edgeguard.flight/3")
     (flaw,) = entries_of(encode_frame(FrameKind.HEADER, encode_header(newer)))
-    assert "'edgeguard.flight/2'; this version of edgeguard reads 'edgeguard.flight/1'" in flaw.detail
+    assert "'edgeguard.flight/3'; this version of edgeguard reads 'edgeguard.flight/2'" in flaw.detail
+
+
+def test_a_file_of_another_format_alone_is_refused_with_both(tmp_path):
+    file = tmp_path / "flight.log"
+    file.write_bytes(encode_frame(FrameKind.HEADER, b'{"format":"edgeguard.flight/1","more":1}'))
+    with pytest.raises(FlightLogError, match=r"'edgeguard\.flight/1'; this version of edgeguard reads 'edgeguard\.fl"):
+        list(read_flight(file))
 
 
 def test_a_file_that_is_not_there_is_an_error_that_names_it(tmp_path):

@@ -13,7 +13,7 @@ import pytest
 from fake_worker import write_behaviour
 
 from edgeguard.clock import NS_PER_S, SystemClock
-from edgeguard.guard.interface import WorkerPhase
+from edgeguard.guard.interface import Promise, WorkerPhase
 from edgeguard.runtime.supervisor import Supervisor
 from edgeguard.types import Answer, Finish, Observation, Request
 
@@ -35,6 +35,8 @@ rate_up = 1
 name = "stop"
 """
 
+PROMISE = Promise(bounds_ns=(80_000_000,))
+
 
 class Station:
     """A supervisor under test, polled as a tick would."""
@@ -43,7 +45,7 @@ class Station:
         self.config = config
         self.clock = SystemClock()
         argv = [sys.executable, str(FAKE_WORKER), "{fd}", str(config)]
-        self.supervisor = Supervisor(argv=argv, failures_allowed=failures_allowed)
+        self.supervisor = Supervisor(argv=argv, failures_allowed=failures_allowed, promise=PROMISE)
         self.answers: list[Answer] = []
 
     def until(self, condition, *, limit_s: float = 20.0) -> None:
@@ -74,10 +76,9 @@ def station(tmp_path) -> Iterator[Station]:
     station.supervisor.close()
 
 
-def test_a_worker_starts_answers_and_states_its_bound(station):
-    write_behaviour(station.config, bound_ms=80)
+def test_a_worker_starts_and_answers_and_its_calibration_is_stated(station):
     station.until_phase(WorkerPhase.READY)
-    assert station.supervisor.status.bound_ns == 80_000_000
+    assert station.supervisor.status.promise == PROMISE
     station.ask(5)
     station.until(lambda: station.answers)
     assert (station.answers[0].request_id, station.answers[0].finish) == (5, Finish.COMPLETE)

@@ -52,9 +52,13 @@ class Drift:
         return sum(map(sum, self.evidence)) / len(BETS)
 
     @property
-    def words(self) -> str:
-        """How many exceeded, of how many."""
-        return f"{self.recent.bit_count()} of the last {min(self.seen, RECENT)} requests"
+    def exceeded(self) -> int:
+        """How many of the last ``known`` requests exceeded the bound."""
+        return self.recent.bit_count()
+
+    @property
+    def known(self) -> int:
+        return min(self.seen, RECENT)
 
     def after(self, *, exceeded: bool, alpha: float, lag: int, alarm_at: float) -> Drift:
         """One request later. An alarm that is on stays until ``REPROOF`` requests in a row have kept to the bound."""

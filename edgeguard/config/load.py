@@ -78,6 +78,7 @@ def _read(root: Table, *, file: Path, digest: str, schema: Mapping[str, Any] | N
     cross_check(fields=fields, axes=axes, rules=rules, interlocks=interlocks, problems=problems)
     answer = root.table("answer")
     answer_schema = _read_schema(answer, folder=file.parent, given=schema)
+    min_confidence = answer.optional_number("min_confidence", low=0, high=1)
     answer.close()
     state = root.text("state_directory", default=None)
     return Config(
@@ -87,6 +88,7 @@ def _read(root: Table, *, file: Path, digest: str, schema: Mapping[str, Any] | N
         model=_read_model(root.table("model"), folder=file.parent),
         prompt=_read_prompt(root.table("prompt")),
         schema=answer_schema,
+        min_confidence=min_confidence,
         fields=fields,
         axes=axes,
         rules=rules,
@@ -223,6 +225,7 @@ def _read_risk(table: Table) -> Risk:
     risk = Risk(
         max_miss_rate=table.number("max_miss_rate", default=0.001, low=1e-6, high=0.5),
         confidence=table.number("confidence", default=0.95, low=0.5, high=0.9999),
+        uncalibrated_factor=table.optional_number("uncalibrated_factor", low=1, high=10),
     )
     table.close()
     return risk

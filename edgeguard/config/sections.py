@@ -160,6 +160,7 @@ class Risk:
 
     max_miss_rate: float
     confidence: float
+    uncalibrated_factor: float | None  # at a thermal level without a bound: so much longer than the worst known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +185,10 @@ class Metrics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """The whole file. ``schema`` is the answer's JSON Schema as read, with exact decimals."""
+    """The whole file. ``schema`` is the answer's JSON Schema as read, with exact decimals.
+
+    ``min_confidence``: how sure the model must be of an answer, if that matters.
+    """
 
     file: Path
     digest: str
@@ -192,6 +196,7 @@ class Config:
     model: Model
     prompt: Prompt
     schema: Mapping[str, Any]
+    min_confidence: float | None
     fields: tuple[FieldSpec, ...]
     axes: tuple[Axis, ...]
     rules: tuple[Rule, ...]

@@ -62,7 +62,7 @@ TABLE: Mapping[Cause, Row] = {
         Clear.ON_TIME, "one in 1 / max_miss_rate is expected; more: look for foreign load, then calibrate", drains=True
     ),
     Cause.MISSES_ACCUMULATED: _emergency(
-        Clear.PROVEN_AND_DWELL, "the bound no longer describes this machine: look for load or heat, then calibrate"
+        Clear.PROVEN_AND_DWELL, "too many answers were of no use; were they late, look for load or heat, then calibrate"
     ),
     Cause.INFEASIBLE: _comfortable(
         Clear.FITTED, "the request is longer than was calibrated: shorten the observation's texts"
@@ -75,6 +75,11 @@ TABLE: Mapping[Cause, Row] = {
     ),
     Cause.OUT_OF_ENVELOPE: _comfortable(
         Clear.ON_TIME, "the model asked for what a range or an interlock forbids: the detail names it", drains=True
+    ),
+    Cause.LOW_CONFIDENCE: _comfortable(
+        Clear.ON_TIME,
+        "the model is not sure enough of its answer: say it otherwise, or lower min_confidence",
+        drains=True,
     ),
     # The observation.
     Cause.STALE_OBSERVATION: _comfortable(Clear.OBSERVATION, "a sensor or its driver is late: the detail names it"),
@@ -94,7 +99,10 @@ TABLE: Mapping[Cause, Row] = {
     # The forecast.
     Cause.PROFILE_STALE: _comfortable(Clear.CONDITION, "model, board or settings have changed: calibrate"),
     Cause.LEVEL_UNCALIBRATED: _comfortable(Clear.CONDITION, "the board is hotter than it was measured: calibrate hot"),
-    Cause.DRIFT_ALARM: _comfortable(Clear.CONDITION, "latency no longer follows the profile: find out why, calibrate"),
+    Cause.DRIFT_ALARM: _comfortable(
+        Clear.CONDITION,
+        "requests exceed the bound too often: look for load or heat, else calibrate; it says what ends it",
+    ),
     Cause.TEMPERATURE_CRITICAL: _comfortable(Clear.CONDITION, "let the board cool; look at its fan"),
     # The wire and what is behind it.
     Cause.LINK_LOST: _emergency(Clear.CONDITION, "nothing can be sent, the motor controller stops by itself: cable?"),

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from edgeguard.guard.cycle import hear_answers, note_absence, release, watch_deadline
 from edgeguard.guard.events import EventName, event
+from edgeguard.guard.forecast import watch_forecast
 from edgeguard.guard.interface import Effects, Inputs
 from edgeguard.guard.moving import Intent, intend, move, rate_limited
 from edgeguard.guard.settings import Settings
@@ -30,6 +31,7 @@ def step(settings: Settings, state: GuardState, now_ns: int, inputs: Inputs) -> 
     watch_clock(turn, back_ns=back_ns)
     watch_link(turn)
     watch_worker(turn)
+    watch_forecast(turn)
     watch_observations(turn)
     watch_rules(turn)
     for cause, detail in inputs.conditions:
@@ -118,6 +120,9 @@ def _finish(turn: Turn) -> tuple[GuardState, Effects]:
         session=turn.session,
         session_since_ns=turn.session_since_ns,
         at_rest=turn.at_rest,
+        board=turn.board,
+        doubt=turn.doubt,
+        drift=turn.drift,
         boottime_offset_ns=turn.inputs.boottime_offset_ns,
         wake_ns=wake_ns,
         next_tick_ns=turn.next_tick_ns,

@@ -15,6 +15,7 @@ from edgeguard.errors import AnswerError, IncompleteAnswerError
 from edgeguard.guard.causes import TABLE
 from edgeguard.guard.envelope import Verdict, admit
 from edgeguard.guard.events import EventName, event
+from edgeguard.guard.forecast import bound_in_force_ns, level_of, note_answer, note_cut_off
 from edgeguard.guard.rules import engaged_rails, truth
 from edgeguard.guard.sensing import stamped
 from edgeguard.guard.state import Cycle, Engagement
@@ -27,6 +28,9 @@ _FINISHES = {
     Finish.INVALID: Cause.INVALID_ANSWER,
     Finish.ERROR: Cause.INCOMPLETE_ANSWER,
 }
+
+_SAID = (Cause.OUT_OF_ENVELOPE, Cause.LOW_CONFIDENCE)
+"""In a shadow these cost no credit: what it says goes nowhere, and a rule may go on moving. That it is late does."""
 
 
 def hear_answers(turn: Turn) -> None:
@@ -49,6 +53,7 @@ def watch_deadline(turn: Turn) -> None:
     if cycle is None or cycle.request is None or turn.now_ns < cycle.request.answer_by_ns:
         return
     turn.cycle = None
+    note_cut_off(turn, cycle)
     turn.silence_ns += turn.now_ns - cycle.released_ns
     late_ns = turn.now_ns - cycle.request.answer_by_ns
     _fail(
@@ -101,7 +106,7 @@ def _begin(turn: Turn, observation: Observation | None) -> Cycle:
             age_ns=observation.age_ns(turn.now_ns),
             wire_ns=settings.wire_ns,
             reserve_ns=settings.reserve_ns,
-            bound_ns=turn.inputs.worker.bound_ns,
+            bound_ns=bound_in_force_ns(turn),
         )
     return Cycle(number=turn.counters.cycles, observation=observation, released_ns=turn.now_ns, budget=budget)
 
@@ -109,7 +114,7 @@ def _begin(turn: Turn, observation: Observation | None) -> Cycle:
 def _ask(turn: Turn, cycle: Cycle, observation: Observation) -> None:
     settings = turn.settings
     answer_by_ns = observation.captured_ns + settings.deadline_ns - settings.wire_ns - settings.reserve_ns
-    left_ns, bound_ns = answer_by_ns - turn.now_ns, turn.inputs.worker.bound_ns
+    left_ns, bound_ns = answer_by_ns - turn.now_ns, bound_in_force_ns(turn)
     forecast = left_ns <= 0 or (bound_ns is not None and left_ns < bound_ns)
     if forecast:
         bound = "" if bound_ns is None else f", the bound is {ms_from_ns(bound_ns):.1f} ms"
@@ -127,6 +132,7 @@ def _ask(turn: Turn, cycle: Cycle, observation: Observation) -> None:
         observation=observation,
         answer_by_ns=answer_by_ns,
         shadow=not engages,
+        level=level_of(turn),
     )
     turn.next_request_id += 1
     turn.cycle = replace(cycle, request=turn.request, forecast=forecast)
@@ -134,6 +140,7 @@ def _ask(turn: Turn, cycle: Cycle, observation: Observation) -> None:
 
 def _conclude(turn: Turn, cycle: Cycle, answer: Answer) -> None:
     """The answer has come on time. It proves; and a real one, when nothing else speaks against it, is applied."""
+    note_answer(turn, cycle, answer)
     judged = _judge(turn, answer)
     if not isinstance(judged, Verdict):
         if judged is not None:
@@ -166,6 +173,9 @@ def _judge(turn: Turn, answer: Answer) -> Verdict | tuple[Cause, str] | None:
         return Cause.INCOMPLETE_ANSWER, str(error)
     except AnswerError as error:
         return Cause.INVALID_ANSWER, str(error)
+    least = settings.min_confidence
+    if least is not None and (answer.confidence is None or answer.confidence < least):
+        return Cause.LOW_CONFIDENCE, f"{_sureness(answer)}, and min_confidence is {least:g}"
     targets = tuple(axis.source.read(values) for axis in settings.axes)
     rails = engaged_rails(settings.guardrails, turn.view)
     verdict = admit(settings.axes, targets, rails)
@@ -175,14 +185,18 @@ def _judge(turn: Turn, answer: Answer) -> Verdict | tuple[Cause, str] | None:
     return (Cause.OUT_OF_ENVELOPE, known.refusal) if known.refusal else None
 
 
+def _sureness(answer: Answer) -> str:
+    return "it does not say how sure it is" if answer.confidence is None else f"it is {answer.confidence:.1%} sure"
+
+
 def _fail(turn: Turn, cycle: Cycle, cause: Cause, detail: str) -> None:
     """No usable answer on time. A forecast had said so: then nothing new has happened."""
     turn.ledger.note_failure()
     if cycle.forecast:
         return
     turn.ledger.strike(cause, detail)
-    harmless = cause is Cause.OUT_OF_ENVELOPE and cycle.request is not None and cycle.request.shadow
-    if TABLE[cause].drains and not harmless:  # what a shadow says goes nowhere; that it is late tells of the next one
+    harmless = cause in _SAID and cycle.request is not None and cycle.request.shadow
+    if TABLE[cause].drains and not harmless:
         turn.counters = replace(turn.counters, misses=turn.counters.misses + 1)
         turn.credit = max(0.0, turn.credit - 1)
         if turn.credit <= 0:

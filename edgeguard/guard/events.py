@@ -16,6 +16,8 @@ class EventName(str, Enum):
     LIFE_ENDED = "life ended"
     DISCARDED = "answer discarded"
     REPLACED = "worker replaced"
+    LEVEL = "thermal level"
+    MARGIN = "margin on the bound"
     REARMED = "re-armed"
     REARM_REFUSED = "re-arm refused"
 

@@ -20,6 +20,7 @@ from edgeguard.types import (
     OperatorWord,
     Request,
     SetPoint,
+    ThermalLevel,
 )
 
 
@@ -33,11 +34,30 @@ class WorkerPhase(str, Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """What the calibration promises: a request exceeds the bound of its level with probability ``alpha`` at most.
+
+    ``bounds_ns`` has one bound for each thermal level from nominal up to the harshest that was reached. Every
+    ``lag``-th request counts as independent. Where calibration has not ``observed`` the board, its samples are of all
+    levels, and count as nominal.
+    """
+
+    bounds_ns: tuple[int, ...]
+    alpha: float = 0.01
+    lag: int = 1
+    observed: bool = True
+
+    @property
+    def reached(self) -> ThermalLevel:
+        return ThermalLevel(len(self.bounds_ns) - 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerStatus:
-    """``bound_ns`` is the bound of the request as calibrated, for the budget line and the forecast."""
+    """``promise`` is ``None`` for a worker that was never calibrated: then nothing is forecast."""
 
     phase: WorkerPhase
-    bound_ns: int | None = None
+    promise: Promise | None = None
     detail: str = ""
 
 
@@ -54,7 +74,7 @@ class Inputs:
     """Everything that has arrived since the last step.
 
     ``conditions`` are causes that somebody else observes and that hold now (profile stale,
-    latch file, …). ``board`` is the newest look at it, if there is one. ``boottime_offset_ns`` is boot time minus
+    latch file, …). ``board`` is a new look at it, if there is one. ``boottime_offset_ns`` is boot time minus
     monotonic time.
     """
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from edgeguard.answer import Field
+from edgeguard.budget.drift import requests_per_false_alarm
 from edgeguard.clock import NS_PER_MS
 from edgeguard.config import Config
 from edgeguard.config.condition import Compare, Condition, leaves
@@ -83,6 +84,9 @@ class Settings:
     on_time_to_arm: int
     miss_limit: float
     refill_per_on_time: float
+    min_confidence: float | None
+    uncalibrated_factor: float | None
+    alarm_at: float  # how much evidence of a drift is an alarm
     actions: tuple[Action, ...]
     axes: tuple[AxisLimits, ...]
     fields: tuple[FieldSpec, ...]
@@ -121,6 +125,9 @@ class Settings:
             on_time_to_arm=guarding.on_time_to_arm,
             miss_limit=guarding.miss_limit,
             refill_per_on_time=guarding.refill_per_on_time,
+            min_confidence=config.min_confidence,
+            uncalibrated_factor=config.risk.uncalibrated_factor,
+            alarm_at=requests_per_false_alarm(timing.period_ns),
             actions=(guarding.actions[Grade.COMFORTABLE], *(guarding.actions[grade] for grade in list(Grade)[1:])),
             axes=axes,
             fields=config.fields,

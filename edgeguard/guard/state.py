@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from edgeguard.budget.drift import Drift
 from edgeguard.config.condition import Compare
 from edgeguard.guard.causes import TABLE
 from edgeguard.guard.interface import WorkerPhase
-from edgeguard.types import Budget, Cause, Decision, Grade, Mode, Observation, Request
+from edgeguard.types import BoardState, Budget, Cause, Decision, Grade, Mode, Observation, Request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +131,9 @@ class GuardState:
     session: tuple[int, int | None] | None = None  # of the link: generation and session
     session_since_ns: int = 0
     at_rest: bool = False  # standstill has been proven in this session, and no echo was missed since
+    board: BoardState | None = None  # the newest look at it
+    doubt: Drift = field(default_factory=Drift)  # of the bound as calibrated
+    drift: Drift = field(default_factory=Drift)  # of the bound with its margin
     boottime_offset_ns: int | None = None
     wake_ns: int
     next_tick_ns: int

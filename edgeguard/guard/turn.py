@@ -87,6 +87,9 @@ class Turn:
         self.answered_id = state.answered_id
         self.given_up_id = state.given_up_id
         self.silence_ns = state.silence_ns
+        self.board = inputs.board or state.board
+        self.doubt = state.doubt
+        self.drift = state.drift
         self.session = state.session
         self.session_since_ns = state.session_since_ns
         self.at_rest = state.at_rest

@@ -211,16 +211,19 @@ def read_flight(file: Path) -> Iterator[FlightEntry]:
 
 def read_documents(file: Path, reader: DocumentReader[S], *, offset: int = 0) -> Iterator[FlightHeader | S | Flaw]:
     """Like ``read_flight``, with another reader, or from a header's ``offset``."""
-    begun = False
+    begun, why = False, ""
     try:
         with file.open("rb") as stream:
             stream.seek(offset)
             while chunk := stream.read(_CHUNK_BYTES):
                 for entry in reader.feed(chunk):
                     begun = begun or isinstance(entry, FlightHeader)
+                    why = f": {entry.detail}" if isinstance(entry, Flaw) and not why else why
                     yield entry
     except OSError as error:
         raise FlightLogError(f"{file}: cannot be read ({error.strerror}); name a flight log") from error
     yield from reader.finish()
     if not begun:
-        raise FlightLogError(f"{file}: holds no header of a flight log ({FORMAT}); name a file that a guard recorded")
+        raise FlightLogError(
+            f"{file}: holds no header of a flight log ({FORMAT}){why}; name one that this version recorded"
+        )

@@ -28,7 +28,9 @@ from edgeguard.guard.settings import Settings
 from edgeguard.guard.state import GuardState
 from edgeguard.plain import from_plain, to_plain
 
-FORMAT = "edgeguard.flight/1"
+FORMAT = "edgeguard.flight/2"
+"""Raised whenever the core's state or inputs change in a way that older logs cannot be read: 2 has the thermal level,
+what the calibration promises, and the drift of requests."""
 
 _DECIMAL = "$decimal"
 
@@ -96,10 +98,11 @@ def encode_header(header: FlightHeader) -> bytes:
 
 
 def decode_header(document: bytes) -> FlightHeader:
-    header = from_plain(FlightHeader, load_document(document))
-    if header.format != FORMAT:
-        raise ValueError(f"format {header.format!r}; this version of edgeguard reads {FORMAT!r}")
-    return header
+    plain = load_document(document)
+    written = plain.get("format") if isinstance(plain, dict) else None
+    if written != FORMAT:
+        raise ValueError(f"format {written!r}; this version of edgeguard reads {FORMAT!r}")
+    return from_plain(FlightHeader, plain)
 
 
 def encode_step(step: FlightStep) -> bytes | None:

@@ -20,6 +20,7 @@ from edgeguard.runtime.latch import Latch
 from edgeguard.runtime.lateness import Lateness
 from edgeguard.types import (
     Answer,
+    BoardState,
     Cause,
     CycleRecord,
     Event,
@@ -65,15 +66,30 @@ class Recorder(Protocol):
     def note(self, before: GuardState, now_ns: int, inputs: Inputs, effects: Effects) -> None: ...
 
 
+class Board(Protocol):
+    """How hot the board is: a new look, if one has come since the last call."""
+
+    def newest(self, now_ns: int) -> BoardState | None: ...
+
+
 class Driver:
     """The core with its real parts. ``wake_ns`` is when ``step`` must be called again at the latest."""
 
     def __init__(
-        self, *, settings: Settings, wire: Wire, worker: Worker, latch: Latch, recorder: Recorder, clock: Clock
+        self,
+        *,
+        settings: Settings,
+        wire: Wire,
+        worker: Worker,
+        board: Board,
+        latch: Latch,
+        recorder: Recorder,
+        clock: Clock,
     ) -> None:
         self._settings = settings
         self._wire = wire
         self._worker = worker
+        self._board = board
         self._latch = latch
         self._recorder = recorder
         self._clock = clock
@@ -112,6 +128,7 @@ class Driver:
             conditions=conditions,
             boottime_offset_ns=self._clock.boottime_ns() - self._clock.now_ns() - self._boottime_origin_ns,
             lateness_ns=lateness_ns,
+            board=self._board.newest(now_ns),
         )
         before = self.state
         self.state, effects = step(self._settings, before, now_ns, inputs)

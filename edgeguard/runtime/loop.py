@@ -44,6 +44,7 @@ class LoopGuard:
             settings=Settings.from_config(parts.config, parts.assembly.fields, reserve_ns=self._reserve_ns, wire_ns=0),
             wire=self._wire,
             worker=parts.supervisor,
+            board=parts.start_board_watch(now_ns=clock.now_ns()),
             latch=parts.latch,
             recorder=parts.start_recorder(reserve_ns=self._reserve_ns, wire_ns=0),
             clock=clock,

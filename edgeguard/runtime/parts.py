@@ -15,6 +15,7 @@ from edgeguard.recorder.record import FlightHeader
 from edgeguard.recorder.recorder import FlightRecorder
 from edgeguard.recorder.rotation import FLIGHT_LOG
 from edgeguard.runtime.assembly import Assembly, assemble
+from edgeguard.runtime.board_watch import BoardWatch
 from edgeguard.runtime.latch import Latch, default_state_directory
 from edgeguard.runtime.lock import lock_state_directory
 from edgeguard.runtime.profile_check import ProfileCheck
@@ -42,6 +43,7 @@ class Parts:
         directory = Path(state_directory or self.config.state_directory or default_state_directory(file))
         self._directory = directory
         self.recorder: FlightRecorder | None = None
+        self.board_watch: BoardWatch | None = None
         self._lock = lock_state_directory(directory)
         self._log = (directory / "worker.log").open("ab")
         self.profile = ProfileCheck(profile, period_ns=self.config.timing.period_ns)
@@ -49,6 +51,7 @@ class Parts:
         self.supervisor = Supervisor(
             argv=worker,
             failures_allowed=self.config.guarding.worker_failures,
+            promise=self.profile.promise,
             log=self._log,
         )
 
@@ -58,7 +61,14 @@ class Parts:
         self.recorder = FlightRecorder(self._directory / FLIGHT_LOG, header=header)
         return self.recorder
 
+    def start_board_watch(self, *, now_ns: int) -> BoardWatch:
+        """Whoever looks how hot the board is, from now on."""
+        self.board_watch = BoardWatch(now_ns=now_ns, soaked_c=self.profile.soaked_c)
+        return self.board_watch
+
     def close(self) -> None:
+        if self.board_watch is not None:
+            self.board_watch.close()
         if self.recorder is not None:
             self.recorder.close()
         self.supervisor.close()

@@ -60,6 +60,7 @@ class GuardProcess:
         if not options.await_port:
             self._wire.connect(now_ns=clock.now_ns())
         self._wire_ns = command_wire_ns(config)
+        board = parts.start_board_watch(now_ns=clock.now_ns())
         parts.supervisor.poll(clock.now_ns())  # the worker loads while we measure: that is the load to measure under
         self._real_time = request_real_time()
         given_ns = config.timing.reserve_ns
@@ -71,6 +72,7 @@ class GuardProcess:
             settings=self._settings,
             wire=self._wire,
             worker=parts.supervisor,
+            board=board,
             latch=parts.latch,
             recorder=parts.start_recorder(reserve_ns=self._reserve_ns, wire_ns=self._wire_ns),
             clock=clock,

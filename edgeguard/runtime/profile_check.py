@@ -11,14 +11,30 @@ from pathlib import Path
 from typing import Any
 
 from edgeguard.board import read_fingerprint
+from edgeguard.budget.profile import Profile
 from edgeguard.budget.profile_json import load_profile
 from edgeguard.clock import ms_from_ns
 from edgeguard.errors import ProfileError
-from edgeguard.types import Cause
+from edgeguard.guard.interface import Promise
+from edgeguard.types import Cause, ThermalLevel
+
+LEAST_ALPHA = 1e-6
+"""Nothing that was measured promises more."""
+
+
+def promise_of(profile: Profile) -> Promise:
+    """What the profile promises, in the guard's words."""
+    known = [bound for bound in map(profile.bound_for, ThermalLevel) if bound is not None] or [profile.bound]
+    return Promise(
+        bounds_ns=tuple(bound.bound_ns for bound in known),
+        alpha=max(LEAST_ALPHA, 1 - min(bound.percentile for bound in known)),
+        lag=max(bound.lag for bound in known),
+        observed=profile.thermal == "observed",
+    )
 
 
 class ProfileCheck:
-    """One profile against whatever worker is there."""
+    """One profile against whatever worker is there. ``soaked_c``: the hottest sensor at the end of the soak."""
 
     def __init__(self, file: Path, *, period_ns: int) -> None:
         """``ProfileError`` when it can be no worker's: measured at another period, or not a finished calibration."""
@@ -30,6 +46,8 @@ class ProfileCheck:
                 f"{file}: measured at a period of {ms_from_ns(profile.schedule.period_ns):g} ms, and the configuration "
                 f"has {ms_from_ns(period_ns):g} ms; measure again with: edgeguard calibrate"
             )
+        self.promise = promise_of(profile)
+        self.soaked_c = None if profile.soak is None else profile.soak.end_c
         self._board = read_fingerprint()
         self._checked: Mapping[str, Any] = {}
         self._conditions: tuple[tuple[Cause, str], ...] = ()

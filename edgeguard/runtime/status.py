@@ -59,7 +59,7 @@ def status_of(driver: Driver, parts: Parts, *, reserve_ns: int, wire_ns: int) ->
         session=None if link is None else link.session,
         reserve_ns=reserve_ns,
         wire_ns=wire_ns,
-        bound_ns=supervisor.status.bound_ns,
+        bound_ns=parts.profile.promise.bounds_ns[0],
         prefix_tokens=supervisor.ready.get("prefix_tokens"),
         lateness_p99_ns=driver.lateness.quantile_ns(0.99),
         lateness_max_ns=driver.lateness.max_ns,

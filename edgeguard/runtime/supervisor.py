@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from edgeguard.channel import Channel, Message
 from edgeguard.clock import NS_PER_MS
-from edgeguard.guard.interface import WorkerPhase, WorkerStatus
+from edgeguard.guard.interface import Promise, WorkerPhase, WorkerStatus
 from edgeguard.messages import read_answer, request_message
 from edgeguard.types import Answer, Finish, Request
 
@@ -28,10 +28,21 @@ SPAWNER_ENDS_WITHIN_S = 2.0
 
 
 class Supervisor:
-    """One worker, its spawner and the channels to both. ``argv`` starts the worker, with ``{fd}`` for its channel."""
+    """One worker, its spawner and the channels to both. ``argv`` starts the worker, with ``{fd}`` for its channel.
 
-    def __init__(self, *, argv: Sequence[str], failures_allowed: int, log: IO[bytes] | None = None) -> None:
+    ``promise`` is what the calibration profile says of it.
+    """
+
+    def __init__(
+        self,
+        *,
+        argv: Sequence[str],
+        failures_allowed: int,
+        promise: Promise | None = None,
+        log: IO[bytes] | None = None,
+    ) -> None:
         self._argv = list(argv)
+        self._promise = promise
         self._failures_allowed = failures_allowed
         self._log = log
         self._spawner: subprocess.Popen[bytes] | None = None
@@ -48,8 +59,7 @@ class Supervisor:
 
     @property
     def status(self) -> WorkerStatus:
-        bound_ns = self.ready.get("bound_ns")
-        return WorkerStatus(phase=self._phase, bound_ns=bound_ns, detail=self._detail)
+        return WorkerStatus(phase=self._phase, promise=self._promise, detail=self._detail)
 
     @property
     def filenos(self) -> list[int]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import repeat
 
 from edgeguard.clock import NS_PER_MS
-from edgeguard.guard.interface import WorkerPhase, WorkerStatus
+from edgeguard.guard.interface import Promise, WorkerPhase, WorkerStatus
 from edgeguard.runtime.supervisor import BACK_OFF_FIRST_NS, BACK_OFF_LIMIT_NS
 from edgeguard.simulation.agenda import Agenda
 from edgeguard.types import Answer, Finish, Request, Value
@@ -54,8 +54,8 @@ class SimulatedWorker:
 
     @property
     def status(self) -> WorkerStatus:
-        bound_ns = self.bound_ns if self._phase is WorkerPhase.READY else None
-        return WorkerStatus(phase=self._phase, bound_ns=bound_ns, detail=self._detail)
+        promise = None if self.bound_ns is None else Promise(bounds_ns=(self.bound_ns,))
+        return WorkerStatus(phase=self._phase, promise=promise, detail=self._detail)
 
     def take_answers(self) -> tuple[Answer, ...]:
         answers, self._answers = tuple(self._answers), []

@@ -49,6 +49,7 @@ class Cause(str, Enum):
     INVALID_ANSWER = "invalid answer"
     INCOMPLETE_ANSWER = "incomplete answer"
     OUT_OF_ENVELOPE = "out of envelope"
+    LOW_CONFIDENCE = "low confidence"
     STALE_OBSERVATION = "stale observation"
     NO_OBSERVATION = "no observation"
     BAD_STAMP = "bad time stamp"

@@ -162,6 +162,7 @@ def test_rungs_and_drafts_have_bounds_of_their_own() -> None:
         )
     ]
     assert scores == [1.8, 2.4, 1.65, None]  # with the margin
+    assert profile.bound.score == pytest.approx(1.8)  # a draft is run only where its own bound fits too
 
 
 def test_a_score_is_the_latency_over_the_price() -> None:

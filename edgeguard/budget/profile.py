@@ -136,8 +136,11 @@ class Profile:
 
     @property
     def bound(self) -> Bound:
-        """The longest of the bounds in service: what holds on every rung and at every level that was reached."""
-        return max(self.bounds, key=lambda bound: bound.bound_ns).times(self.margin)
+        """What is promised in service on every rung and at every level that was reached: the longest of the bounds
+        without a draft, for a draft is run only where its own bound fits too.
+        """
+        undrafted = [bound for bound in self.bounds if not bound.drafted] or list(self.bounds)
+        return max(undrafted, key=lambda bound: bound.bound_ns).times(self.margin)
 
     @property
     def confidence(self) -> float:

@@ -39,6 +39,7 @@ _MEMBERS = {  # another member of the enum: the first of these that it is not
     "Grade": ("COMFORTABLE", "EMERGENCY"),
     "Mode": ("INHIBITED", "ARMED"),
     "Source": ("SAFE", "MODEL"),
+    "ThermalLevel": ("NOMINAL", "HOT"),
 }
 _OPPOSITE = {"min": "max", "max": "min", "any": "all", "all": "any"}
 

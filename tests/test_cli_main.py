@@ -8,10 +8,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from bench_robot import made_profile
 from robot import CONFIG
 
 from edgeguard import __version__
+from edgeguard.bench.profile_store import write_profile
+from edgeguard.board import read_fingerprint
+from edgeguard.budget import Schedule
 from edgeguard.cli.main import build_parser
+from edgeguard.config import load_config
 
 
 def edgeguard(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -60,6 +65,40 @@ def test_check_prints_the_budget_that_adds_up(config):
     parts = budget["age_ms"] + budget["wire_ms"] + budget["reserve_ms"] + budget["available_ms"]
     assert parts == pytest.approx(budget["deadline_ms"], abs=0.01)
     assert shown["answer"] == {"go": 2}
+
+
+def profile_beside(config: Path, **fingerprint: str) -> Path:
+    profile = made_profile(
+        fingerprint={**read_fingerprint(), "model": "fake", **fingerprint},
+        schedule=Schedule(period_ns=load_config(config).timing.period_ns),
+        margin=1.1,
+    )
+    file = config.with_name("robot.profile.json")
+    write_profile(profile, file)
+    return file
+
+
+def test_check_says_what_every_thermal_level_leaves_and_warns_of_a_quick_profile(config):
+    profile = profile_beside(config)
+    done = edgeguard("check", str(config), "--profile", str(profile), "--age-ms", "0", "--json")
+    assert done.returncode == 0, done.stderr
+    shown = json.loads(done.stdout)
+    assert shown["budget"]["bound_ms"] == pytest.approx(16.5)
+    assert shown["levels"]["nominal"]["bound_ms"] == pytest.approx(16.5)
+    assert shown["levels"]["hot"] is None
+    assert "a quick calibration, with a margin of x1.1" in done.stderr
+    said = edgeguard("check", str(config), "--profile", str(profile), "--age-ms", "0").stdout
+    assert "hot board: never measured" in said
+
+
+@pytest.mark.parametrize("command", ["check", "run"])
+def test_a_profile_of_another_board_is_refused_with_the_difference(config, command):
+    profile = profile_beside(config, **{"power mode": "15W"})
+    place = [str(config)] if command == "check" else ["--config", str(config)]
+    done = edgeguard(command, *place, "--profile", str(profile))
+    assert done.returncode == 7
+    now = read_fingerprint()["power mode"]
+    assert f"power mode: 15W -> {now}" in done.stderr
 
 
 MISTAKES = {

@@ -5,16 +5,20 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from edgeguard.budget.profile import Profile
 from edgeguard.budget.profile_json import load_profile
 from edgeguard.clock import NS_PER_S, ms_from_ns
 from edgeguard.errors import BoundError
 from edgeguard.guard.stopping import GUARD_DEATH, StoppingDistance, stopping_distances
 from edgeguard.runtime.assembly import Assembly, assemble
 from edgeguard.runtime.budget_line import BudgetLine, budget_line
+from edgeguard.runtime.profile_check import ProfileCheck
 from edgeguard.runtime.serial_wire import command_wire_ns, wire_expiry, wire_guarantee
+from edgeguard.types import ThermalLevel
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -22,9 +26,11 @@ if TYPE_CHECKING:
 _DESCRIPTION = """\
 Read CONFIG and say everything that is wrong with it, at once, each with its key, its value and the way out. Then print
 the budget of one decision, from the capture of the observation to the command's last byte on the wire, and how far the
-robot travels in each of its stops. With --profile, the measured bound is part of the budget.
+robot travels in each of its stops. With --profile, the measured bound is part of the budget: the worst of all thermal
+levels, with the quick way's margin; a profile of another board or period is refused, with the difference.
 
-Needs neither the model nor the robot. Exit code 0: usable; 2: it is not; 4: the bound does not fit the deadline.
+Needs neither the model nor the robot. Exit code 0: usable; 2: it is not; 4: the bound does not fit the deadline; 7: the
+profile is another board's.
 """
 
 
@@ -45,16 +51,16 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(arguments: argparse.Namespace) -> int:
     assembly = assemble(arguments.config)
     config = assembly.config
-    profile = None if arguments.profile is None else load_profile(arguments.profile)
+    profile = None if arguments.profile is None else _usable(arguments.profile, period_ns=config.timing.period_ns)
     age_ns = config.timing.max_age_ns if arguments.age_ms is None else round(arguments.age_ms * 1e6)
     budget = budget_line(config, age_ns=age_ns, bound_ns=None if profile is None else profile.bound.bound_ns)
     stops = stopping_distances(config, wire_ns=command_wire_ns(config))
     if wire_expiry(config) == "none":  # then nothing stops it
         stops = tuple(stop for stop in stops if not stop.way.startswith(GUARD_DEATH))
     if arguments.json:
-        print(json.dumps(_summary(assembly, budget, stops), indent=2))
+        print(json.dumps({**_summary(assembly, budget, stops), **_levels(profile, budget)}, indent=2))
     else:
-        _show(assembly, budget, stops)
+        _show(assembly, budget, stops, profile)
     if budget.slack_ms is not None and budget.slack_ms < 0:
         raise BoundError(
             f"{config.file}: the bound does not fit: {-budget.slack_ms:.1f} ms are missing. It would fit a deadline of "
@@ -62,6 +68,35 @@ def run(arguments: argparse.Namespace) -> int:
             f"{budget.age_ms + budget.slack_ms:.0f} ms old"
         )
     return 0
+
+
+def _usable(file: Path, *, period_ns: int) -> Profile:
+    """The profile, if it is this board's; what there is to know before relying on it goes to stderr."""
+    check = ProfileCheck(file, period_ns=period_ns)
+    check.require_board()
+    if check.warning:
+        print(f"edgeguard: warning: {check.warning}", file=sys.stderr)
+    return load_profile(file)
+
+
+def _levels(profile: Profile | None, budget: BudgetLine) -> dict[str, Any]:
+    """The bound of every thermal level, and what it leaves of the budget."""
+    if profile is None:
+        return {}
+    bounds = {level.label: profile.bound_for(level) for level in ThermalLevel}
+    return {
+        "levels": {
+            label: None
+            if bound is None
+            else {
+                "bound_ms": round(ms_from_ns(bound.bound_ns), 3),
+                "slack_ms": round(budget.available_ms - ms_from_ns(bound.bound_ns), 3),
+                "percentile": bound.percentile,
+                "confidence": bound.confidence,
+            }
+            for label, bound in bounds.items()
+        }
+    }
 
 
 def _summary(assembly: Assembly, budget: BudgetLine, stops: tuple[StoppingDistance, ...]) -> dict[str, Any]:
@@ -92,7 +127,7 @@ def _interventions_per_hour(assembly: Assembly) -> float:
     return config.risk.max_miss_rate * 3600 * NS_PER_S / config.timing.period_ns
 
 
-def _show(assembly: Assembly, budget: BudgetLine, stops: tuple[StoppingDistance, ...]) -> None:
+def _show(assembly: Assembly, budget: BudgetLine, stops: tuple[StoppingDistance, ...], profile: Profile | None) -> None:
     from rich.console import Console
 
     console = Console(highlight=False)
@@ -101,6 +136,16 @@ def _show(assembly: Assembly, budget: BudgetLine, stops: tuple[StoppingDistance,
     console.print(f"[green]ok[/]  {config.file}: nothing is wrong with it")
     console.print(f"    answer: {answers}")
     console.print(_budget_table(budget))
+    for label, level in _levels(profile, budget).get("levels", {}).items():
+        words = (
+            "never measured, so the guard acts at once"
+            if level is None
+            else (
+                f"{level['bound_ms']:.1f} ms for {level['percentile'] * 100:.10g} % of all requests, at "
+                f"{level['confidence']:.0%} confidence: {level['slack_ms']:.1f} ms to spare"
+            )
+        )
+        console.print(f"    {label} board: {words}")
     if stops:
         console.print(_stops_table(stops))
     timeout_ms = ms_from_ns(config.link.timeout_ns)

@@ -74,7 +74,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.config is None or arguments.profile is None:
         raise ConfigError("edgeguard run needs --config and --profile; edgeguard calibrate makes a profile")
     assembly = assemble(arguments.config)
-    ProfileCheck(arguments.profile, period_ns=assembly.config.timing.period_ns)
+    profile = ProfileCheck(arguments.profile, period_ns=assembly.config.timing.period_ns)
+    profile.require_board()
+    if profile.warning:
+        print(f"edgeguard: warning: {profile.warning}", file=sys.stderr)
     options = _options(arguments, assembly)
     if not arguments.check:
         service = [sys.executable, "-m", "edgeguard.service.service", json.dumps(to_plain(options))]

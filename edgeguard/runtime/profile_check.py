@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from edgeguard.board import read_fingerprint
-from edgeguard.budget.profile import Profile
+from edgeguard.budget.profile import Profile, differences
 from edgeguard.budget.profile_json import load_profile
 from edgeguard.clock import ms_from_ns
 from edgeguard.errors import ProfileError
@@ -38,6 +38,7 @@ class ProfileCheck:
 
     def __init__(self, file: Path, *, period_ns: int) -> None:
         """``ProfileError`` when it can be no worker's: measured at another period, or not a finished calibration."""
+        self.file = file
         self._profile = profile = load_profile(file)
         if profile.kind == "provisional":
             raise ProfileError(f"{file}: kind: 'provisional' bounds nothing; measure with: edgeguard calibrate")
@@ -51,6 +52,25 @@ class ProfileCheck:
         self._board = read_fingerprint()
         self._checked: Mapping[str, Any] = {}
         self._conditions: tuple[tuple[Cause, str], ...] = ()
+
+    @property
+    def warning(self) -> str:
+        """What to know before relying on it; empty when there is nothing."""
+        if self._profile.kind != "quick":
+            return ""
+        return (
+            f"{self.file}: a quick calibration, with a margin of x{self._profile.margin:g} on its bounds: the thermal "
+            "limit was not measured; do that with: edgeguard calibrate, without --quick"
+        )
+
+    def require_board(self) -> None:
+        """``ProfileError`` with the differences when this is another board than the one measured, or another mode."""
+        then = {key: value for key, value in self._profile.fingerprint.items() if key in self._board}
+        if changed := differences(then, self._board):
+            raise ProfileError(
+                f"{self.file}: measured on another board, or in another mode ({'; '.join(changed)}); measure here "
+                "with: edgeguard calibrate"
+            )
 
     def conditions(self, ready: Mapping[str, Any]) -> tuple[tuple[Cause, str], ...]:
         """The cause ``profile stale`` with the differences, for the worker whose ``ready`` message this is."""

@@ -101,7 +101,7 @@ def test_the_newest_frame_wins_behind_the_one_that_was_begun(port: SerialPort, p
 
 def test_the_port_is_ours_alone(port: SerialPort, peer: PtyPort) -> None:
     with pytest.raises(
-        LinkError, match=r"port: in use by another program; stop that first \(fuser -v .*port names it\)"
+        LinkError, match=r"port: in use by another program; stop that first \(sudo fuser -v .*port names it\)"
     ):
         SerialPort(path=str(peer.path), baud=115_200)
 
@@ -181,3 +181,22 @@ def test_opening_throws_away_what_arrived_before(peer: PtyPort) -> None:
     fresh = SerialPort(path=str(peer.path), baud=115_200)
     assert fresh.read() == b""
     fresh.close()
+
+
+def test_wildcards_name_one_port_whatever_it_is_called_now(tmp_path: Path) -> None:
+    pattern = str(tmp_path / "usb-motor-*")
+    with pytest.raises(LinkError, match="no port is named so; plug the motor controller in"):
+        SerialPort(path=pattern, baud=115_200)
+    peer = PtyPort(path=tmp_path / "usb-motor-A")
+    port = SerialPort(path=pattern, baud=115_200)
+    assert port.path == str(peer.path)
+    port.close()
+    other = PtyPort(path=tmp_path / "usb-motor-B")
+    with pytest.raises(LinkError, match=r"2 ports are named so \(.*-A, .*-B\); make link.port name one of them"):
+        SerialPort(path=pattern, baud=115_200)
+    peer.close()
+    other.close()
+
+
+def test_a_driver_without_a_low_latency_flag_is_said_and_no_error(port: SerialPort) -> None:
+    assert port.latency == "its driver has no low-latency flag"

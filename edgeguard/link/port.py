@@ -5,15 +5,19 @@ first, so that the line never carries half a frame (a pty takes 16 kB before it 
 would be executed when the peer wakes). Where the driver tells how much it still holds (``TIOCOUTQ``; a pty says 0), a
 frame waits in the slot while more than one frame's worth is unsent there.
 
-Exclusive twice over: ``flock`` keeps cooperating programs out, ``TIOCEXCL`` everybody but root. Knows nothing of what
-the bytes mean and does not reopen itself. Fails with ``LinkError`` on opening; later, whichever of its errors the
-system chooses for an unplugged port, ``lost`` says why and the port takes and gives no more bytes.
+Exclusive twice over: ``flock`` keeps cooperating programs out, ``TIOCEXCL`` everybody but root. The driver is asked not
+to hold bytes back (``ASYNC_LOW_LATENCY``; an FTDI adapter else waits 16 ms); one that cannot says so in ``latency``. A
+name with wildcards is looked up at every opening, as is where a link such as /dev/serial/by-id leads.
+
+Knows nothing of what the bytes mean and does not reopen itself. Fails with ``LinkError`` on opening; later, whichever
+of its errors the system chooses for an unplugged port, ``lost`` says why and the port takes and gives no more bytes.
 """
 
 from __future__ import annotations
 
 import errno
 import fcntl
+import glob
 import os
 import struct
 import termios
@@ -23,6 +27,7 @@ from contextlib import suppress
 import serial
 
 from edgeguard.errors import LinkError
+from edgeguard.link.holders import port_holders, suspects_running
 
 READ_LIMIT_BYTES = 4096
 """What one read takes at most; a tty's own buffer is as large. At 1 Mbaud a 20 ms tick brings 2,000 bytes."""
@@ -31,9 +36,13 @@ READ_LIMIT_BYTES = 4096
 class SerialPort:
     """An open serial port. ``lost`` turns from ``None`` to the reason once the device is gone."""
 
-    def __init__(self, *, path: str, baud: int) -> None:
-        """Open ``path`` and take it for ourselves. Raising DTR resets some boards: shake hands afterwards."""
-        self._fd = _open(path, baud=baud)
+    def __init__(self, *, path: str, baud: int, name_holder: bool = False) -> None:
+        """Open ``path`` and take it for ourselves. Raising DTR resets some boards: shake hands afterwards.
+
+        ``name_holder``: look for whoever is in the way, which takes longer than a tick.
+        """
+        self.path = _resolve(path)
+        self._fd, self.latency = _open(self.path, baud=baud, name_holder=name_holder)
         self._rest = b""  # of the frame that has been begun
         self._slot = b""
         self.lost: str | None = None
@@ -115,21 +124,35 @@ class SerialPort:
         return int(struct.unpack("i", answer)[0])
 
 
-def _open(path: str, *, baud: int) -> int:
-    """A non-blocking descriptor of the port: raw, 8N1, flushed, locked."""
+def _resolve(path: str) -> str:
+    """The one port that a name with wildcards stands for."""
+    if not glob.has_magic(path):
+        return path
+    found = sorted(glob.glob(path))  # noqa: PTH207 (relative names too)
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise LinkError(
+            f"{path}: no port is named so; plug the motor controller in (ls /dev/serial/by-id lists the ports)"
+        )
+    raise LinkError(f"{path}: {len(found)} ports are named so ({', '.join(found)}); make link.port name one of them")
+
+
+def _open(path: str, *, baud: int, name_holder: bool) -> tuple[int, str]:
+    """A non-blocking descriptor of the port: raw, 8N1, flushed, locked; and whether its driver holds bytes back."""
     try:
         # inter_byte_timeout=0 makes pyserial set VMIN to 1 (see ``read``); with its default an empty read is ambiguous.
         opened = serial.Serial(port=path, baudrate=baud, exclusive=True, timeout=0, inter_byte_timeout=0)
     except ValueError as error:
         raise LinkError(f"{path}: cannot be set to {baud} baud ({error}); set link.baud to one it supports") from error
     except (OSError, termios.error) as error:  # SerialException is an OSError
-        raise LinkError(f"{path}: {_explain(path, error)}") from error
+        raise LinkError(f"{path}: {_explain(path, error, name_holder=name_holder)}") from error
     try:
         fcntl.ioctl(opened.fd, termios.TIOCEXCL)
         # A duplicate shares the lock and the settings; pyserial's own descriptor and its four pipe ends go.
-        return os.dup(opened.fd)
+        return os.dup(opened.fd), _ask_for_low_latency(opened)
     except OSError as error:
-        raise LinkError(f"{path}: {_explain(path, error)}") from error
+        raise LinkError(f"{path}: {_explain(path, error, name_holder=name_holder)}") from error
     finally:
         opened.close()
 
@@ -139,15 +162,29 @@ def _close(fd: int) -> None:
         os.close(fd)
 
 
-def _explain(path: str, error: OSError | termios.error) -> str:
+def _ask_for_low_latency(opened: serial.Serial) -> str:
+    try:
+        opened.set_low_latency_mode(True)
+    except ValueError:  # what pyserial makes of a driver that has no such flag
+        return "its driver has no low-latency flag"
+    return "low latency"
+
+
+def _explain(path: str, error: OSError | termios.error, *, name_holder: bool) -> str:
     """What is wrong with the port, and the way out."""
     number = error.errno if isinstance(error, OSError) else error.args[0]
     if number == errno.ENOENT:
-        return "does not exist; plug the motor controller in, or set link.port (ls /dev/serial/by-id lists the ports)"
+        taken = [str(one) for one in suspects_running() if one.name == "brltty"] if name_holder else []
+        brltty = f"; it may be taken by {taken[0]}" if taken else ""
+        plug = "does not exist; plug the motor controller in, or set link.port (ls /dev/serial/by-id lists the ports)"
+        return plug + brltty
     if number in (errno.EACCES, errno.EPERM):
         return f"no permission; join the port's group (ls -lL {path} names it) and log in again"
     if number in (errno.EBUSY, errno.EAGAIN):
-        return f"in use by another program; stop that first (fuser -v {path} names it)"
+        holders = [str(one) for one in port_holders(path)] if name_holder else []
+        if holders:
+            return f"in use by {', '.join(holders)}; stop that first"
+        return f"in use by another program; stop that first (sudo fuser -v {path} names it)"
     if number in (errno.EISDIR, errno.ENOTTY, None):  # pyserial swallows the number when the file is no tty
         return "is not a serial port; set link.port to one (ls /dev/serial/by-id lists them)"
     return f"cannot be opened ({error}); unplug it and plug it in again"

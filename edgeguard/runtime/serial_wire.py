@@ -29,16 +29,21 @@ class SerialWire:
             raise ConfigError(f"{config.file}: link.port: missing; name the serial port (or pass port)")
         self._baud = config.link.baud
         self.guarantee = wire_guarantee(config)
+        self._path = path
+        self._at_start = False
+        self.port_note = ""
         self._link = Link(
-            open_port=lambda: SerialPort(path=path, baud=config.link.baud),
+            open_port=self._open,
             codec=wire_codec(config),
             axis_count=len(config.axes),
             echo_timeout_ns=config.link.echo_timeout_ns,
         )
 
     def connect(self, *, now_ns: int) -> None:
-        """Open now, or fail with ``LinkError``: for whoever wants to know at the start."""
+        """Open now, or fail with ``LinkError`` that names who is in the way: for whoever wants to know at the start."""
+        self._at_start = True
         self._link.connect(now_ns=now_ns)
+        self._at_start = False
 
     @property
     def fileno(self) -> int | None:
@@ -53,6 +58,11 @@ class SerialWire:
 
     def close(self) -> None:
         self._link.close()
+
+    def _open(self) -> SerialPort:
+        port = SerialPort(path=self._path, baud=self._baud, name_holder=self._at_start)
+        self.port_note = f"{port.path}, {port.latency}"
+        return port
 
 
 def command_wire_ns(config: Config) -> int:

@@ -171,7 +171,7 @@ def test_a_row_counts_by_field_and_by_tag_and_bounds_the_time() -> None:
     (row,) = rows_of(answers(right=300, ms=100))
     assert (row.exact.hits, row.fields["action"].n, row.tags[0].tag) == (300, 400, "in-scope")
     assert row.bound is not None
-    assert (row.bound.percentile, row.bound.n, row.bound.bound_ns) == (0.99, 400, 100 * NS_PER_MS)
+    assert (row.bound.percentile, row.bound.effective_n, row.bound.bound_ns) == (0.99, 400, 100 * NS_PER_MS)
     (few,) = rows_of(answers(right=1, n=4, ms=100))
     assert few.bound is None
 

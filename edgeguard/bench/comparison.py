@@ -13,7 +13,7 @@ from edgeguard.bench.contest import Run
 from edgeguard.bench.likeness import Paths, mean_divergence
 from edgeguard.bench.proportion import Paired, Share
 from edgeguard.bench.reliability import Reliability, reliability
-from edgeguard.budget.bound import PERCENTILES, floor_n, rank
+from edgeguard.bench.scoring import name_bound
 from edgeguard.budget.cost import median
 
 SIGNIFICANT = 0.05
@@ -33,13 +33,13 @@ TOLERATED_LOSS = 0.02
 class TimeBound:
     """The ``percentile`` of the time to command is at most ``bound_ns``, with the confidence of the configuration.
 
-    An order statistic of ``n`` requests, taken as independent: the other models were asked between them. Quick, and no
-    calibration: that has the robot's own rhythm.
+    An order statistic of requests of which ``effective_n`` count as independent. Quick, and no calibration: that has
+    the robot's own rhythm.
     """
 
     percentile: float
     bound_ns: int
-    n: int
+    effective_n: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,14 +127,11 @@ def _fields(run: Run, *, tag: str | None) -> dict[str, Share]:
 
 
 def _bound(times_ns: Sequence[int], *, confidence: float) -> TimeBound | None:
-    """The highest percentile up to ``HIGHEST_PERCENTILE`` that so many supports; None when they support none."""
-    n = len(times_ns)
-    named = [one for one in PERCENTILES if one <= HIGHEST_PERCENTILE]
-    supported = [one for one in named if floor_n(percentile=one, confidence=confidence) <= n]
-    if not supported:
+    """Of the highest percentile up to ``HIGHEST_PERCENTILE`` that they support; None when they support none."""
+    named = name_bound(times_ns, wanted=HIGHEST_PERCENTILE, confidence=confidence) if len(times_ns) > 1 else None
+    if named is None:
         return None
-    order = rank(n, percentile=supported[-1], confidence=confidence)
-    return TimeBound(percentile=supported[-1], bound_ns=sorted(times_ns)[-order], n=n)
+    return TimeBound(percentile=named.percentile, bound_ns=round(named.score), effective_n=named.dependence.effective_n)
 
 
 def _against(run: Run, reference: Run, divergence: float | None) -> Against:

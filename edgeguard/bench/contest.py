@@ -2,7 +2,8 @@
 
 All workers are started first; then every case is put to each of them, in an order that is drawn anew for each case, so
 that what happens to the machine meanwhile happens to all. A time is from handing the request over to having its answer
-in our hands; the first cases are put once before, and left out. Seeded; nanoseconds.
+in our hands; the first cases are put once before, and left out. Without drafts: a case has nothing to do with the one
+before it. Seeded; nanoseconds.
 
 Raises whatever keeps a worker from starting, and ``WorkerError`` for one that fails at a case.
 """
@@ -134,7 +135,7 @@ def _ask(client: WorkerClient, case: Case, *, name: str, number: int, clock: Clo
         observation=Observation(fields=case.observation, captured_ns=asked_ns),
         answer_by_ns=asked_ns + PATIENCE_NS,
     )
-    reply = client.ask(request, admit=False, limit_ns=PATIENCE_NS)
+    reply = client.ask(request, admit=False, limit_ns=PATIENCE_NS, may_draft=False)
     answer = reply.answer
     if answer.finish is Finish.ERROR:
         raise WorkerError(f"{name}: case {case.id!r}: {answer.detail}")

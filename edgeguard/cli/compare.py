@@ -151,7 +151,7 @@ def _plain(row: Row) -> dict[str, Any]:
         and {
             "percentile": bound.percentile,
             "bound_ms": round(ms_from_ns(bound.bound_ns), 2),
-            "n": bound.n,
+            "effective_n": bound.effective_n,
         },
         "bytes_per_pass": row.bytes_per_pass,
         "resident_bytes": row.resident_bytes,

@@ -143,6 +143,16 @@ def test_a_levels_bound_is_never_below_a_milder_ones(scores: dict[ThermalLevel, 
     assert all(found[level].score >= score for level, score in scores.items())
 
 
+def test_beyond_what_was_measured_the_worst_that_is_known_is_stretched_if_that_is_asked_for() -> None:
+    profile = made_profile(bounds=(_cell(NOMINAL, 1.2), _cell(HOT, 1.1)), thermal="observed", margin=1.1)
+    assert profile.bound_for(THROTTLED) is None
+    beyond = profile.bound_for(THROTTLED, beyond=2.0)
+    assert beyond is not None
+    assert beyond.score == pytest.approx(1.2 * 1.1 * 2.0)
+    assert profile.bound_for(HOT, beyond=2.0) == profile.bound_for(HOT)
+    assert profile.bound_for(HOT, rung="short", beyond=2.0) is None
+
+
 def test_where_no_sensor_tells_the_worst_that_was_measured_holds_at_any_time() -> None:
     profile = made_profile(bounds=(_cell(NOMINAL, 1.2), _cell(HOT, 1.6)), thermal="unobserved")
     scores = [bound and bound.score for bound in map(profile.bound_for, ThermalLevel)]

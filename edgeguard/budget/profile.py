@@ -152,8 +152,11 @@ class Profile:
         """The harshest level that has a bound."""
         return max(bound.level for bound in self.bounds)
 
-    def bound_for(self, level: ThermalLevel, *, rung: str = "", drafted: bool = False) -> Bound | None:
-        """The bound in service at ``level``, margin included; ``None`` when the board was never that hot.
+    def bound_for(
+        self, level: ThermalLevel, *, rung: str = "", drafted: bool = False, beyond: float | None = None
+    ) -> Bound | None:
+        """The bound in service at ``level``, margin included; ``None`` when the board was never that hot, or with
+        ``beyond`` so many times the worst that is known.
 
         Monotone: the greatest of this level's and all milder ones', or, where this one has none of its own, the next
         harsher one's. Where no sensor told how hot it was, the worst that was measured holds at any time.
@@ -162,12 +165,13 @@ class Profile:
             level = max(level, self.reached)
         cell = [bound for bound in self.bounds if (bound.rung, bound.drafted) == (rung, drafted)]
         harsher = [bound.level for bound in cell if bound.level >= level]
-        if not harsher:
+        known = [bound for bound in cell if bound.level <= min(harsher, default=level)]
+        if not known or not (harsher or beyond):
             return None
-        known = [bound for bound in cell if bound.level <= min(harsher)]
         worst = max(known, key=lambda bound: bound.score)
         longest_ns = max(bound.bound_ns for bound in known)
-        return replace(worst, level=level, bound_ns=longest_ns).times(self.margin)
+        factor = self.margin if harsher else self.margin * (beyond or 1.0)
+        return replace(worst, level=level, bound_ns=longest_ns).times(factor)
 
     def differences(self, fingerprint: Mapping[str, str]) -> list[str]:
         """What is not as it was when this was measured, as ``"governor: powersave -> performance"``."""

@@ -64,10 +64,18 @@ class _Work:
 class Worker:
     """Answers one request after another."""
 
-    def __init__(self, *, model: LanguageModel, profile: Profile | None, channel: Channel, clock: Clock) -> None:
+    def __init__(
+        self,
+        *,
+        model: LanguageModel,
+        profile: Profile | None,
+        channel: Channel,
+        clock: Clock,
+        uncalibrated_factor: float | None = None,
+    ) -> None:
         self._model = model
         self._profile = profile
-        self._planner = None if profile is None else _planner(model, profile)
+        self._planner = None if profile is None else _planner(model, profile, uncalibrated_factor)
         self._channel = channel
         self._clock = clock
 
@@ -205,11 +213,11 @@ class Worker:
         )
 
 
-def _planner(model: LanguageModel, profile: Profile) -> Planner:
+def _planner(model: LanguageModel, profile: Profile, uncalibrated_factor: float | None) -> Planner:
     automaton, prefix = model.automaton, len(model.prompt.prefix)
     paths = PathPrices(automaton=automaton, price=profile.cost.price_ns)
     bounds = {
-        (level, drafted): profile.bound_for(level, drafted=drafted)
+        (level, drafted): profile.bound_for(level, drafted=drafted, beyond=uncalibrated_factor)
         for level in ThermalLevel
         for drafted in (False, True)
     }
@@ -230,7 +238,13 @@ def _start(arguments: argparse.Namespace, *, channel: Channel, clock: Clock) -> 
         config=config, folder=arguments.model, clock=clock, progress=progress, full_head=arguments.full_head
     )
     model.warm_up(progress)
-    return Worker(model=model, profile=profile, channel=channel, clock=clock)
+    return Worker(
+        model=model,
+        profile=profile,
+        channel=channel,
+        clock=clock,
+        uncalibrated_factor=config.risk.uncalibrated_factor,
+    )
 
 
 def main(channel_at: Callable[[int], Channel] = Channel.from_fd) -> None:

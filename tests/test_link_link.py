@@ -12,12 +12,12 @@ import pytest
 
 from edgeguard.clock import NS_PER_MS, NS_PER_S
 from edgeguard.errors import LinkError
-from edgeguard.link import Link, SerialPort, make_codec
+from edgeguard.link import Codec, Link, SerialPort, make_codec
 from edgeguard.link.controller_core import ControllerCore
 from edgeguard.link.motor import MotorAxis
 from edgeguard.link.pty_port import PtyPort
 from edgeguard.types import Action, SetPoint
-from edgeguard.types.wire import Command, Echo, Hello, LinkState, MotorFlag, Sent, Welcome
+from edgeguard.types.wire import Command, Echo, Feedback, Hello, LinkState, MotorFlag, Sent, Welcome
 
 AXES = ("linear", "angular")
 ECHO_TIMEOUT_MS = 300
@@ -27,7 +27,7 @@ MOVE = SetPoint(axes={"linear": 0.5, "angular": 0.0}, action=Action.MOVE, life_m
 class Bench:
     """A link and a motor controller, with one clock that only ``tick`` moves."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, latch: bool = False) -> None:
         self._path = path
         self.now_ns = NS_PER_S
         sessions = count(100)
@@ -36,6 +36,7 @@ class Bench:
             codec=make_codec("cobs", axes=AXES),
             link_timeout_ms=80,
             draw_session=lambda: next(sessions),
+            latch=latch,
             start_ns=self.now_ns,
         )
         self.peer = PtyPort(path=path)
@@ -65,6 +66,11 @@ class Bench:
         assert fd is not None
         assert select.select([fd], [], [], 1.0)[0], "nothing was said"
         self.link.poll(now_ns=self.now_ns)
+
+    def hear_if_any(self) -> None:
+        """The same, if there is anything."""
+        if select.select([self.link.fileno() or self.peer], [], [], 0.02)[0]:
+            self.link.poll(now_ns=self.now_ns)
 
     def send(self, set_point: SetPoint = MOVE) -> Sent | None:
         return self.link.send(set_point, now_ns=self.now_ns)
@@ -281,3 +287,177 @@ def test_sequence_numbers_wrap_and_are_obeyed_all_the_way(bench: Bench) -> None:
             while not bench.core.received or bench.core.received[-1].sequence != sent.command.sequence:
                 bench.serve()
     assert [receipt.sequence for receipt in bench.core.received][-6:] == [65_534, 65_535, 0, 1, 2, 3]
+
+
+def echo(*, session: int = 100, sequence: int = 0, controller_ms: int = 1) -> Echo:
+    at_rest: dict[str, float | None] = {"linear": 0.0, "angular": 0.0}
+    return Echo(
+        session=session, sequence=sequence, flags=MotorFlag(0), life_ms=0, axes=at_rest, controller_ms=controller_ms
+    )
+
+
+def test_a_motor_controller_that_has_latched_is_asked_for_a_new_session(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "port", latch=True)
+    bench.shake_hands()
+    bench.send()
+    bench.serve()
+    bench.hear()
+    bench.tick(500)  # no command for so long: it stops by itself, and latches
+    bench.send()
+    bench.serve()
+    bench.hear()
+    assert bench.link.status.state is LinkState.HANDSHAKING
+    assert bench.link.status.problem == "the motor controller has stopped by itself and waits for a new session"
+    bench.tick()
+    bench.serve()
+    bench.hear()
+    assert (bench.link.status.session, bench.link.status.generation) == (101, 2)
+    bench.send()
+    bench.serve()
+    bench.hear()
+    assert bench.link.status.up
+    bench.link.close()
+    bench.peer.close()
+
+
+def test_one_that_always_says_so_is_asked_at_a_bounded_rate(bench: Bench) -> None:
+    bench.shake_hands()
+    for _ in range(100):  # two seconds
+        bench.tick()
+        for message in bench.codec.feed(bench.peer.read()):
+            if isinstance(message, Hello):
+                bench.peer.write(
+                    bench.codec.encode(Welcome(nonce=message.nonce, session=7, axis_count=2, link_timeout_ms=80))
+                )
+            elif isinstance(message, Command):
+                latched = Echo(
+                    session=7,
+                    sequence=message.sequence,
+                    flags=MotorFlag.LATCHED,
+                    life_ms=0,
+                    axes={"linear": 0.0, "angular": 0.0},
+                    controller_ms=0,
+                )
+                bench.peer.write(bench.codec.encode(latched))
+        bench.hear_if_any()
+        bench.send()
+    assert 5 <= bench.link.status.generation <= 11, "one every 200 ms at most"
+
+
+def test_an_estop_is_no_reason_to_ask_for_a_session(bench: Bench) -> None:
+    bench.shake_hands()
+    bench.send()
+    tripped = Echo(
+        session=100,
+        sequence=0,
+        flags=MotorFlag.LATCHED | MotorFlag.ESTOP,
+        life_ms=0,
+        axes={"linear": 0.0, "angular": 0.0},
+        controller_ms=1,
+    )
+    bench.peer.write(bench.codec.encode(tripped))
+    bench.hear()
+    assert bench.link.status.up
+
+
+def test_a_motor_controller_that_answers_in_another_session_is_asked_for_ours(bench: Bench) -> None:
+    bench.shake_hands()
+    for number in range(3):
+        assert bench.link.status.up
+        bench.send()
+        bench.peer.write(bench.codec.encode(echo(session=7, sequence=number)))
+        bench.hear()
+    assert bench.link.status.state is LinkState.HANDSHAKING
+    assert bench.link.status.problem == "the motor controller answers in another session"
+
+
+@pytest.mark.parametrize(
+    ("sequence", "controller_ms", "believed"),
+    [(1, 21, True), (2, 40, True), (1, 20, False), (0, 10, False), (1, 19, False), (3, 60, False)],
+)
+def test_an_echo_that_is_played_again_or_of_no_command_is_not_believed(
+    bench: Bench, sequence: int, controller_ms: int, believed: bool
+) -> None:
+    bench.shake_hands()
+    for _ in range(3):  # numbers 0 to 2
+        bench.send()
+    bench.peer.write(bench.codec.encode(echo(sequence=1, controller_ms=20)))
+    bench.hear()
+    heard_ns = bench.link.status.echo_received_ns
+    bench.tick()
+    bench.peer.write(bench.codec.encode(echo(sequence=sequence, controller_ms=controller_ms)))
+    bench.hear()
+    assert (bench.link.status.echo_received_ns != heard_ns) is believed
+    assert bench.link.status.foreign == (not believed)
+
+
+def test_answers_that_cannot_be_read_are_named_while_hands_are_shaken(bench: Bench) -> None:
+    bench.tick()
+    for _ in range(3):
+        bench.peer.write(b"\0baud\0")
+        bench.hear()
+        bench.tick(100)
+    problem = bench.link.status.problem
+    assert problem is not None
+    assert problem.startswith("3 pieces of an answer that cannot be read: has the motor controller another link.baud")
+
+
+class TextBench(Bench):
+    """The same without a handshake: lines of text."""
+
+    def __init__(self, path: Path, options: dict[str, str]) -> None:
+        super().__init__(path)
+        make: Callable[[], Codec] = partial(make_codec, "text", axes=AXES, options=options)
+        nonces = count(7)
+        self.link = Link(
+            open_port=partial(SerialPort, path=str(path), baud=115_200),
+            codec=make(),
+            axis_count=len(AXES),
+            echo_timeout_ns=ECHO_TIMEOUT_MS * NS_PER_MS,
+            draw_nonce=lambda: next(nonces),
+        )
+        self.codec = make()
+        self.core = ControllerCore(
+            axes=[MotorAxis(name=name, accel=1.0, decel=2.0) for name in AXES],
+            codec=make(),
+            link_timeout_ms=80,
+            draw_session=lambda: 0,
+            start_ns=self.now_ns,
+        )
+
+
+def test_without_a_handshake_the_link_is_up_with_the_port_and_a_session_of_our_own(tmp_path: Path) -> None:
+    bench = TextBench(tmp_path / "port", {"format": "{linear:.2f} {angular:.2f}\n"})
+    bench.tick()
+    status = bench.link.status
+    assert (status.state, status.session, status.generation) == (LinkState.UP, 7, 1)
+    assert (status.feedback, status.controller_timeout_ms) == (Feedback.NONE, None)
+    for _ in range(100):  # two seconds without an answer are no fault
+        assert bench.send() is not None
+        bench.serve()
+        bench.tick()
+    assert bench.link.status.up
+    assert bench.core.received[-1].axes == MOVE.axes
+    bench.unplug()
+    bench.tick()
+    assert bench.link.status.state is LinkState.LOST
+    bench.plug_in()
+    bench.tick(600)
+    assert (bench.link.status.session, bench.link.status.generation) == (8, 2)
+    bench.link.close()
+    bench.peer.close()
+
+
+def test_what_it_measures_is_an_echo_of_the_session(tmp_path: Path) -> None:
+    options = {"format": "{linear:.2f} {angular:.2f}\n", "feedback": "is {linear} {angular}"}
+    bench = TextBench(tmp_path / "port", options)
+    bench.tick()
+    bench.send()
+    bench.serve()
+    bench.hear()
+    status = bench.link.status
+    assert status.feedback is Feedback.MEASURED
+    assert status.echo is not None
+    assert (status.echo.session, status.echo.axes) == (7, {"linear": 0.0, "angular": 0.0})
+    bench.link.close()
+    bench.peer.close()

@@ -1,0 +1,103 @@
+"""``edgeguard doctor``: what is in the way of a guard on this machine, and the way out of it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+from edgeguard import __version__
+from edgeguard.cli.run import add_sockets
+from edgeguard.errors import ConfigError
+from edgeguard.service.sockets import default_sockets
+
+_DESCRIPTION = """\
+Look at everything that a guard needs and say for each thing whether it is ok, what is wrong with it, and the way out:
+configuration, model and one timed answer by the provider that is really used, profile and fingerprint, the budget with
+the ages that were recorded, cores, real time, clocks, heat, the serial port and who else wants it, disk and clock.
+It changes nothing. A guard that runs is asked, not disturbed; without one, the model is loaded once (--no-model: not)
+and the port is opened (--no-port: not), which resets some motor controllers.
+
+  edgeguard doctor robot.toml --profile robot.profile.json
+  sudo edgeguard doctor --as-service        the same with the service's user, limits and sandbox
+
+What it prints holds no secrets: it is what to put into a bug report.
+
+exit codes: 0 everything is ok; 1 warnings; 2 something is wrong, or it could not look.
+"""
+
+_SIGNS = {"ok": "ok  ", "warn": "warn", "fail": "FAIL"}
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``doctor``; it sets ``func(args) -> int``."""
+    parser = commands.add_parser(
+        "doctor",
+        help="what is in the way of a guard on this machine, and the way out",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("config", type=Path, nargs="?", metavar="CONFIG", help="the robot's configuration")
+    parser.add_argument("--profile", type=Path, metavar="PROFILE", help="what edgeguard calibrate wrote")
+    parser.add_argument("--port", help="the serial port (default: the configuration's)")
+    parser.add_argument("--state-directory", type=Path, metavar="DIR", help="latch, lock and logs")
+    add_sockets(parser)
+    parser.add_argument("--worker", metavar="COMMAND", help="another worker's command line, {fd} for its channel")
+    parser.add_argument("--no-model", action="store_true", help="do not load the model")
+    parser.add_argument("--no-port", action="store_true", help="do not open the serial port")
+    parser.add_argument(
+        "--as-service",
+        nargs="?",
+        const="edgeguard.service",
+        metavar="UNIT",
+        help="as this unit would see it (default: edgeguard.service); needs root",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(func=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if arguments.as_service is not None:
+        from edgeguard.doctor.as_service import service_command
+
+        flags = [flag for flag in ("json", "no_model", "no_port") if getattr(arguments, flag)]
+        argv = service_command(arguments.as_service, [f"--{flag.replace('_', '-')}" for flag in flags])
+        return subprocess.run(argv, check=False).returncode
+    if arguments.config is None:
+        raise ConfigError("edgeguard doctor needs a CONFIG, or --as-service")
+    return _examine(arguments)
+
+
+def _examine(arguments: argparse.Namespace) -> int:
+    from edgeguard.doctor.examine import examine
+    from edgeguard.doctor.finding import Level
+    from edgeguard.doctor.patient import Patient
+
+    patient = Patient(
+        config_file=arguments.config,
+        profile=arguments.profile,
+        sockets=arguments.sockets or default_sockets(),
+        given_state_directory=arguments.state_directory,
+        given_port=arguments.port,
+        worker=None if arguments.worker is None else shlex.split(arguments.worker),
+        asks_model=not arguments.no_model,
+        opens_port=not arguments.no_port,
+    )
+    worst, found, last = Level.OK, [], ""
+    if not arguments.json:
+        print(f"edgeguard {__version__}, Python {sys.version.split()[0]}")
+    for name, finding in examine(patient):
+        worst = max(worst, finding.level)
+        level = finding.level.name.lower()
+        found.append({"check": name, "level": level, "text": finding.text, "remedy": finding.remedy})
+        if not arguments.json:
+            print(f"{_SIGNS[level]}  {name if name != last else '':<14} {finding.text}", flush=True)
+            if finding.remedy:
+                print(f"      {'':<14} -> {finding.remedy}")
+        last = name
+    if arguments.json:
+        print(json.dumps({"version": __version__, "level": worst.name.lower(), "findings": found}, indent=2))
+    return worst.value

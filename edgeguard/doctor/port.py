@@ -1,0 +1,132 @@
+"""The serial port: is it there, whose is it, who else wants it, how fast does it answer."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from edgeguard.clock import NS_PER_MS, NS_PER_S, ms_from_ns
+from edgeguard.doctor.finding import Finding, fail, ok, warn
+from edgeguard.doctor.patient import Patient
+from edgeguard.runtime.serial_wire import SerialWire
+from edgeguard.types import Action, SetPoint
+
+BY_ID = Path("/dev/serial/by-id")
+RULES = ("etc/udev/rules.d/60-edgeguard.rules", "usr/lib/udev/rules.d/60-edgeguard.rules")
+ANSWER_WITHIN_NS = 3 * NS_PER_S
+
+
+def check_port(patient: Patient) -> Iterator[Finding]:
+    """There, a serial port, ours to open, and nobody else's."""
+    port = patient.port
+    if not port:
+        yield fail("link.port is not set", "ls -l /dev/serial/by-id lists the ports; put one into the configuration")
+        return
+    path = Path(port)
+    if not path.exists():
+        yield fail(f"{port} does not exist", "plug the motor controller in; ls /dev/serial/by-id lists what is there")
+        return
+    if not stat.S_ISCHR(path.stat().st_mode):
+        yield fail(f"{port} is no serial port", "ls /dev/serial/by-id lists them")
+        return
+    if not os.access(path, os.R_OK | os.W_OK):
+        group = path.stat().st_gid
+        yield fail(f"{port}: no permission", f"join its group ({group}): sudo usermod -aG {group} USER; log in again")
+        return
+    holders = [one for one in _holders(patient, path) if patient.guard is None or one[0] != patient.guard.guard_pid]
+    if holders:
+        names = ", ".join(f"{name} (process {pid})" for pid, name in holders)
+        yield fail(f"{port} is held by {names}", "stop that: two programs on one line destroy each other's frames")
+        return
+    if BY_ID not in path.parents and _name_by_id(path) is not None:
+        yield warn(f"{port} may be another port after a restart", f"set link.port = {str(_name_by_id(path))!r}")
+        return
+    yield ok(f"{port} is there, and nobody else's")
+
+
+def check_rivals(patient: Patient) -> Iterator[Finding]:
+    """Programs that open every new port to see what is behind it."""
+    running = {name for _, name in patient.processes()}
+    ruled = any((patient.root / rule).is_file() for rule in RULES)
+    if "ModemManager" in running and not ruled:
+        yield warn(
+            "ModemManager runs, and probes new ports for modems",
+            "sudo edgeguard install --write brings the udev rule; or: systemctl mask --now ModemManager",
+        )
+    if "brltty" in running:
+        yield warn("brltty runs, and takes some USB adapters", "sudo systemctl mask --now brltty brltty-udev")
+    if not {"ModemManager", "brltty"} & running or (ruled and "brltty" not in running):
+        yield ok("nobody probes it: neither ModemManager nor brltty is in the way")
+
+
+def check_latency_timer(patient: Patient) -> Iterator[Finding]:
+    """Of FTDI adapters: how long they gather what they read."""
+    name = os.path.basename(os.path.realpath(patient.port)) if patient.port else ""  # noqa: PTH119 (a port's last name)
+    timer = patient.text(f"sys/bus/usb-serial/devices/{name}/latency_timer")
+    if timer is None:
+        yield ok("the driver has none")
+    elif timer.isdecimal() and int(timer) > 1:
+        yield warn(
+            f"{timer} ms: every echo is so much later",
+            "sudo edgeguard install --write brings the udev rule; unplug the adapter and plug it in again",
+        )
+    else:
+        yield ok(f"{timer} ms")
+
+
+def check_round_trip(patient: Patient) -> Iterator[Finding]:
+    """A handshake, a stop, and its echo: opens the port, which resets some motor controllers. ``LinkError``."""
+    if patient.guard is not None:
+        yield ok(f"the running guard has it: {patient.guard.link}")
+        return
+    if not patient.opens_port:
+        yield ok("not tried (--no-port)")
+        return
+    config, clock = patient.config, patient.clock
+    wire = SerialWire(config, port=patient.port or None)
+    stop = SetPoint(axes={axis.name: axis.safe or 0.0 for axis in config.axes}, action=Action.STOP, life_ms=80)
+    try:
+        wire.connect(now_ns=clock.now_ns())
+        give_up_ns = clock.now_ns() + ANSWER_WITHIN_NS
+        sent_ns: int | None = None
+        while (now_ns := clock.now_ns()) < give_up_ns:
+            status = wire.poll(now_ns=now_ns)
+            if sent_ns is None and status.up:
+                wire.transmit(stop, now_ns=now_ns)
+                sent_ns = now_ns
+            elif sent_ns is not None and (status.echo_received_ns or 0) > sent_ns:
+                took_ns = clock.now_ns() - sent_ns
+                said = f"handshake agreed, a stop's echo after {ms_from_ns(took_ns):.1f} ms"
+                if took_ns > config.timing.tick_ns:
+                    yield warn(f"{said}: more than a tick", "look at the latency timer, the baud rate, the loop")
+                else:
+                    yield ok(said)
+                return
+            clock.sleep_until_ns(now_ns + NS_PER_MS)
+    finally:
+        wire.close()
+    silent = "no handshake" if sent_ns is None else "no echo of a stop"
+    yield fail(
+        f"{silent} within {ANSWER_WITHIN_NS // NS_PER_S} s",
+        "is its firmware this codec's, its baud rate the configuration's, are TX and RX crossed?",
+    )
+
+
+def _holders(patient: Patient, path: Path) -> Iterator[tuple[int, str]]:
+    """Who has the port open, as far as we may look."""
+    device = os.path.realpath(path)
+    for pid, name in patient.processes():
+        try:
+            links = [str(one.readlink()) for one in (patient.root / f"proc/{pid}/fd").iterdir()]
+        except OSError:  # ended, or another user's
+            continue
+        if device in links and pid != os.getpid():
+            yield pid, name
+
+
+def _name_by_id(path: Path) -> Path | None:
+    if not BY_ID.is_dir():
+        return None
+    return next((one for one in BY_ID.iterdir() if one.resolve() == path.resolve()), None)

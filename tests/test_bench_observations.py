@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice
 
 from bench_robot import config
@@ -21,6 +22,13 @@ def test_every_field_has_a_value_of_its_kind_and_range() -> None:
 
 def test_texts_are_the_examples_but_never_a_stop_word_for_the_model_never_sees_one() -> None:
     assert {fields["said"] for fields in islice(draw_fields(config()), 50)} == {"go ahead"}
+
+
+def test_a_text_field_may_have_examples_of_its_own() -> None:
+    robot = config()
+    fields = [replace(spec, examples=("Stop", "go left")) if spec.kind == "text" else spec for spec in robot.fields]
+    drawn = islice(draw_fields(replace(robot, fields=tuple(fields))), 50)
+    assert {one["said"] for one in drawn} == {"go ahead", "go left"}, "a stop word is none of them"
 
 
 def test_they_are_varied_and_the_same_in_every_run() -> None:

@@ -1,7 +1,8 @@
 """Observations to measure with: as varied as the robot's own, and the same ones in every run.
 
 Numbers lie anywhere in their field's range; without one, between the values of the few-shot examples. Texts are the
-examples' own. A field that neither the range nor the examples describe has one value. Seeded; knows no clock.
+field's own examples and those of the few-shot examples. A field that none of these describes has one value. Seeded;
+knows no clock.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ def draw_fields(config: Config, *, seed: int = SEED) -> Iterator[dict[str, Value
 
 
 def _example_values(config: Config, spec: FieldSpec) -> list[Value]:
-    """What the few-shot examples have in this field, but not what stops the robot before the model sees it."""
-    values = [example.observation.get(spec.name) for example in config.prompt.examples]
+    """What the examples have in this field, but not what stops the robot before the model sees it."""
+    values = [*spec.examples, *(example.observation.get(spec.name) for example in config.prompt.examples)]
     return [value for value in values if value is not None and str(value).casefold() not in spec.stop_words]
 
 

@@ -29,7 +29,11 @@ def read_field(table: Table) -> FieldSpec:
         max_chars=table.integer("max_chars", default=80, low=1, high=10_000) if kind == "text" else 0,
         max_age_ns=table.optional_milliseconds("max_age_ms", low=1, high=3_600_000),
         stop_words=tuple(word.casefold() for word in table.texts("stop_words")) if kind == "text" else (),
+        examples=table.texts("examples") if kind == "text" else (),
     )
+    for example in spec.examples:
+        if len(example) > spec.max_chars:
+            table.refuse("examples", f"{example!r} has {len(example)} characters, more than max_chars")
     table.close()
     return spec
 

@@ -65,6 +65,7 @@ class FieldSpec:
     max_chars: int
     max_age_ns: int | None
     stop_words: tuple[str, ...]  # said by the operator, they stop the robot before the model sees them
+    examples: tuple[str, ...] = ()  # what such a text may be: measured with, never shown to the model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from edgeguard.cli import (
     check,
     compare,
     demo,
+    doctor,
     estimate,
     init,
     install,
@@ -54,7 +55,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     every = (
         demo, init, check, calibrate, estimate, bench, run, status, operator, model, compare, providers,
-        simulate, replay, log, install, causes,
+        simulate, replay, log, install, doctor, causes,
     )  # fmt: skip
     for command in every:
         command.add_parser(commands)

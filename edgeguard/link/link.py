@@ -247,7 +247,7 @@ class Link:
         self._nonce = self._draw_nonce()
         pause_ns = 0 if self._greeted_ns is None else max(0, self._greeted_ns + _HELLO_PAUSE_NS[1] - now_ns)
         self._retry_ns, self._pause_ns = now_ns + pause_ns, 0
-        self._greeted_ns, self._corrupt_before = now_ns, self._codec.corrupt
+        self._greeted_ns, self._corrupt_before = self._retry_ns, self._codec.corrupt
 
     def _forget_session(self) -> None:
         self._welcome = self._echo = self._echo_received_ns = self._unanswered_since_ns = None

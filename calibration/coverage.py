@@ -24,7 +24,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from edgeguard.bench.effort import QUICK
+from edgeguard.bench.effort import QUICK, SCENE
 from edgeguard.bench.journal import Priced
 from edgeguard.bench.observations import draw_fields
 from edgeguard.bench.percentile import percentile as percentile_of
@@ -103,7 +103,7 @@ class Course:
         seed = next(self.seeds)
         return Sampler(
             client=client,
-            fields=draw_fields(self.config, seed=seed),
+            fields=draw_fields(self.config, seed=seed, scene=SCENE),
             period_ns=self.config.timing.period_ns,
             kernel=self.kernel,
             clock=self.clock,

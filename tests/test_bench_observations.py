@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, pairwise
 
 from bench_robot import config
 
@@ -37,3 +37,11 @@ def test_they_are_varied_and_the_same_in_every_run() -> None:
     assert first == again
     assert first != other
     assert len({str(fields) for fields in first}) > 90
+
+
+def test_within_a_scene_one_field_changes_at_a_time_and_scenes_end() -> None:
+    drawn = list(islice(draw_fields(config(), scene=20), 400))
+    changes = [sum(one[name] != after[name] for name in one) for one, after in pairwise(drawn)]
+    assert sum(count <= 1 for count in changes) > 300
+    assert 10 < sum(count > 1 for count in changes) < 80
+    assert len({str(fields) for fields in drawn}) > 150

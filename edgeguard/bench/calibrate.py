@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from edgeguard.bench.beside import Beside, beside
-from edgeguard.bench.effort import QUICK, Effort
+from edgeguard.bench.effort import QUICK, SCENE, Effort
 from edgeguard.bench.eye import BoardEye, Eye
 from edgeguard.bench.journal import Journal, Priced, Progressed
 from edgeguard.bench.observations import draw_fields
@@ -242,7 +242,7 @@ class _Bench:
     def _sampler(self, client: WorkerClient) -> Sampler:
         return Sampler(
             client=client,
-            fields=draw_fields(self.config, seed=1 + self.workers),
+            fields=draw_fields(self.config, seed=1 + self.workers, scene=SCENE),
             period_ns=self.config.timing.period_ns,
             kernel=self.kernel,
             clock=self.clock,

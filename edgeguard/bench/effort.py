@@ -11,6 +11,9 @@ MINUTE_NS = 60 * NS_PER_S
 QUICK_MARGIN = 1.1
 """What a quick calibration's bounds are stretched by in service: it has seen one process of the model, and no heat."""
 
+SCENE = 20
+"""So many observations in a row, at most, differ in one field only: enough that drafts are right sometimes."""
+
 BUSY_LIMIT = 1.5
 """Half as much again as the kernel needs: a machine at rest stays below 1.1, one busy process a core makes 2."""
 

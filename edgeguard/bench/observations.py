@@ -18,12 +18,17 @@ from edgeguard.types import Value
 SEED = 1
 
 
-def draw_fields(config: Config, *, seed: int = SEED) -> Iterator[dict[str, Value]]:
-    """Endlessly, the fields of one observation after another."""
+def draw_fields(config: Config, *, seed: int = SEED, scene: int = 1) -> Iterator[dict[str, Value]]:
+    """Endlessly, the fields of one observation after another. A scene has up to ``scene`` of them (1: all are new)."""
     draw = random.Random(seed)
     known = {spec.name: _example_values(config, spec) for spec in config.fields}
     while True:
-        yield {spec.name: _value(spec, known[spec.name], draw=draw) for spec in config.fields}
+        fields = {spec.name: _value(spec, known[spec.name], draw=draw) for spec in config.fields}
+        yield fields
+        for _ in range(draw.randrange(scene)):
+            spec = draw.choice(config.fields)
+            fields = {**fields, spec.name: _value(spec, known[spec.name], draw=draw)}
+            yield fields
 
 
 def _example_values(config: Config, spec: FieldSpec) -> list[Value]:

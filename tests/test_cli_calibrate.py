@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import signal
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from bench_robot import config, made_profile
 
-from edgeguard.cli.calibrate import add_parser, report
+from edgeguard.bench.effort import FULL, QUICK, Effort
+from edgeguard.cli.calibrate import MINUTE_NS, add_parser, effort_of, kept_when_ended, report
 from edgeguard.clock import NS_PER_MS
 from edgeguard.errors import ConfigError
 
@@ -59,3 +64,53 @@ def test_a_configuration_that_is_wrong_is_named_before_anything_is_measured(tmp_
     arguments = _parser().parse_args(["calibrate", str(file), "--quick"])
     with pytest.raises(ConfigError, match=r"timing\.period: unknown key"):
         arguments.func(arguments)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ([], FULL),
+        (["--quick"], QUICK),
+        (["--soak", "0"], replace(FULL, soak_ns=0)),
+        (["--soak", "0.5", "--limit", "120"], replace(FULL, soak_ns=MINUTE_NS // 2, limit_ns=120 * MINUTE_NS)),
+        (["--quick", "--limit", "2"], replace(QUICK, limit_ns=2 * MINUTE_NS)),
+    ],
+)  # fmt: skip
+def test_how_much_is_measured_is_what_was_asked_for(given: list[str], expected: Effort) -> None:
+    assert effort_of(_parser().parse_args(["calibrate", "robot.toml", *given])) == expected
+
+
+@pytest.mark.parametrize("minutes", ["-1", "1e9", "nan", "soon"])
+def test_a_number_of_minutes_that_cannot_be_is_refused(minutes: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        _parser().parse_args(["calibrate", "robot.toml", "--soak", minutes])
+    assert "--soak" in capsys.readouterr().err
+
+
+def test_the_configuration_may_be_named_as_run_names_it_and_must_be_named() -> None:
+    missing = Path("nowhere.toml")
+    for given in (["nowhere.toml"], ["--config", "nowhere.toml"]):
+        arguments = _parser().parse_args(["calibrate", *given])
+        with pytest.raises(ConfigError, match=str(missing)):
+            arguments.func(arguments)
+    arguments = _parser().parse_args(["calibrate"])
+    with pytest.raises(ConfigError, match="needs the configuration"):
+        arguments.func(arguments)
+
+
+def _end_ourselves(number: signal.Signals) -> None:
+    os.kill(os.getpid(), number)
+    time.sleep(5)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_whoever_ends_it_is_told_where_its_samples_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], number: signal.Signals
+) -> None:
+    samples = tmp_path / "robot.samples.gz"
+    samples.touch()
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt), kept_when_ended(samples):
+        _end_ourselves(number)
+    assert f"{samples} has what was sampled; the same command with --resume goes on" in capsys.readouterr().err
+    assert signal.getsignal(signal.SIGTERM) is before

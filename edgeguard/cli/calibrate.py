@@ -79,7 +79,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def _minutes(text: str) -> int:
-    """Nanoseconds."""
+    """In nanoseconds."""
     minutes = float(text)
     if not 0 <= minutes <= 24 * 60:
         raise argparse.ArgumentTypeError(f"{text} is not between 0 and {24 * 60} minutes")
@@ -105,12 +105,12 @@ def run(arguments: argparse.Namespace) -> int:
         file = arguments.out or cached_file(
             fingerprint, period_ns=config.timing.period_ns, cache_dir=default_cache_dir()
         )
-        with _kept_when_ended(Journal.beside(file).file):
+        with kept_when_ended(Journal.beside(file).file):
             profile = calibrate(
                 config,
                 clock=SystemClock(),
                 out=file,
-                effort=_effort(arguments),
+                effort=effort_of(arguments),
                 resume=arguments.resume,
                 companion=arguments.companion,
                 progress=progress,
@@ -119,7 +119,8 @@ def run(arguments: argparse.Namespace) -> int:
     return report(profile, file=file, config=config, age_ns=ns_from_ms(arguments.age_ms), as_json=arguments.json)
 
 
-def _effort(arguments: argparse.Namespace) -> Effort:
+def effort_of(arguments: argparse.Namespace) -> Effort:
+    """How much is measured: the full or the quick way, as changed by --soak and --limit."""
     from edgeguard.bench.effort import FULL, QUICK
 
     effort = QUICK if arguments.quick else FULL
@@ -129,7 +130,7 @@ def _effort(arguments: argparse.Namespace) -> Effort:
 
 
 @contextlib.contextmanager
-def _kept_when_ended(samples: Path) -> Iterator[None]:
+def kept_when_ended(samples: Path) -> Iterator[None]:
     """SIGTERM ends it as Ctrl-C does: what it started is ended too, and it says where its samples are."""
 
     def interrupt(*_: object) -> None:

@@ -23,6 +23,7 @@ not: it asks for the lowest real-time priority, and reports how late it was.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import select
 import signal
@@ -173,7 +174,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             MotorAxis(name=name, accel=float(accel), decel=float(decel), holds=name in holding)
             for name, accel, decel in options.axis
         ],
-        codec=make_codec(options.codec, axes=[name for name, _, _ in options.axis]),
+        codec=make_codec(options.codec, axes=[name for name, _, _ in options.axis], options=options.options),
         link_timeout_ms=options.link_timeout_ms,
         draw_session=_draw_session,
         latch=options.latch,
@@ -202,6 +203,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--holds", action="append", default=[], metavar="NAME", help="an axis that stops where it is")
     parser.add_argument("--link-timeout-ms", type=int, default=80)
     parser.add_argument("--codec", choices=list(CODECS), default="cobs")
+    parser.add_argument("--options", type=json.loads, default={}, help="of the codec, as JSON")
     parser.add_argument("--latch", action="store_true", help="after a stop of its own, wait for a new session")
     parser.add_argument("--control-fd", type=int, help="the owner's end of a channel")
     return parser.parse_args(arguments)

@@ -6,6 +6,7 @@ The process lives in a session of its own, so that neither the guard's death nor
 
 from __future__ import annotations
 
+import json
 import select
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from edgeguard.channel import Channel, Message
@@ -60,7 +62,13 @@ class Simulator:
     """A running simulator; ``port`` is the path to open. Use it as a context manager."""
 
     def __init__(
-        self, *, axes: Sequence[MotorAxis], link_timeout_ms: int = 80, latch: bool = False, codec: str = "cobs"
+        self,
+        *,
+        axes: Sequence[MotorAxis],
+        link_timeout_ms: int = 80,
+        latch: bool = False,
+        codec: str = "cobs",
+        options: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         """Start the process and wait until the port can be opened."""
         self._directory = tempfile.TemporaryDirectory(prefix="edgeguard-motors-")
@@ -68,7 +76,14 @@ class Simulator:
         self._channel, theirs = Channel.pair()
         self._motions: deque[Motion] = deque(maxlen=_MOTIONS_KEPT)
         command = [sys.executable, "-m", "edgeguard.link.controller", "--port", self.port, "--codec", codec]
-        command += ["--link-timeout-ms", str(link_timeout_ms), "--control-fd", str(theirs.fileno())]
+        command += [
+            "--options",
+            json.dumps(dict(options)),
+            "--link-timeout-ms",
+            str(link_timeout_ms),
+            "--control-fd",
+            str(theirs.fileno()),
+        ]
         for axis in axes:
             command += ["--axis", axis.name, repr(axis.accel), repr(axis.decel)]
             command += ["--holds", axis.name] if axis.holds else []

@@ -91,11 +91,16 @@ class _Handler(BaseHTTPRequestHandler):
         """A test's output is not the place."""
 
 
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that has given up is no news."""
+
+
 @contextmanager
 def serving(script: Script) -> Iterator[str]:
     """Its address, ending in /v1."""
     handler = type("Handler", (_Handler,), {"script": script})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server = _Server(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:

@@ -1,4 +1,4 @@
-"""``edgeguard bench``: the rates of a model on this machine, or of an endpoint."""
+"""``edgeguard bench``: the rates of a model on this machine, or of an endpoint; where a request's time goes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,12 @@ time to first token (the first fragment that is not empty), time per output toke
   edgeguard bench --url http://127.0.0.1:8080/v1
   edgeguard bench --url https://example.com/v1 --model NAME --key-env API_KEY --prompt @prompt.txt --tokens 20
 
-What a robot's request takes, with its prompt, cached prefix and answer schema, is what 'edgeguard calibrate' measures.
+edgeguard bench --breakdown CONFIG shows where the milliseconds of a robot's request go, with its prompt, cached prefix,
+answer schema and drafts, and how far its passes are from what this machine's memory and arithmetic allow.
+
+  edgeguard bench --breakdown robot.toml --requests 100 [--profile profile.json]
+
+What such a request takes at most, and with which confidence, is what 'edgeguard calibrate' measures.
 """
 
 
@@ -34,6 +39,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     subject = parser.add_mutually_exclusive_group(required=True)
     subject.add_argument("folder", nargs="?", metavar="MODEL", help="a model folder (with a /) or a recipe")
+    subject.add_argument("--breakdown", metavar="CONFIG", help="where the time of this robot's requests goes")
     subject.add_argument("--url", help="a streaming endpoint's address instead, such as http://127.0.0.1:8080/v1")
     model = parser.add_argument_group("a model's rates")
     model.add_argument("-p", "--n-prompt", type=_sizes, default=[512], metavar="N,…", help="prompts (default: 512)")
@@ -53,6 +59,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     endpoint.add_argument("--cold", action="store_true", help="let no prompt begin like another, against caches")
     endpoint.add_argument("--body", metavar="FILE", help="JSON fields to add to the request, such as response_format")
     endpoint.add_argument("--timeout", type=float, default=60.0, metavar="S", help="for each answer (default: 60)")
+    breakdown = parser.add_argument_group("a breakdown")
+    breakdown.add_argument("--profile", metavar="FILE", help="prices: drafts only as far as they pay (default: whole)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.set_defaults(func=run)
 
@@ -63,6 +71,10 @@ def run(arguments: argparse.Namespace) -> int:
         from edgeguard.cli import bench_endpoint
 
         return bench_endpoint.run(arguments)
+    if arguments.breakdown is not None:
+        from edgeguard.cli import bench_breakdown
+
+        return bench_breakdown.run(arguments)
     from edgeguard.cli import bench_model
 
     return bench_model.run(arguments)

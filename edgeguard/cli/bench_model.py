@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from edgeguard.budget.roofline import Machine
 from edgeguard.cli.bench import require_positive
 from edgeguard.cli.bench_table import at_best_s, show
 from edgeguard.cli.progress import progress_bars
@@ -22,6 +21,7 @@ BUSY_LIMIT = 1.2
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from edgeguard.bench.machine_speed import measure_machine
     from edgeguard.bench.model_figures import find_model, model_figures
     from edgeguard.bench.rate_rows import rate_row
     from edgeguard.bench.rates import measure_rates
@@ -48,7 +48,9 @@ def run(arguments: argparse.Namespace) -> int:
             progress=progress,
         )
         factors.append(kernel.busy_factor(for_ns=KERNEL_NS))
-        machine = _machine(arguments, clock, progress)
+        machine = None
+        if arguments.measure:
+            machine = measure_machine(clock=clock, accuracy_level=summary.accuracy_level, progress=progress)
     fingerprint, threads = read_fingerprint(), allowed_threads(arguments.threads)
     rows = [
         rate_row(
@@ -89,11 +91,3 @@ def _tasks(arguments: argparse.Namespace) -> list[Task]:
     if not tasks:
         raise ConfigError("-p and -n are both 0: there is nothing to measure")
     return tasks
-
-
-def _machine(arguments: argparse.Namespace, clock: SystemClock, progress: Any) -> Machine | None:
-    if not arguments.measure:
-        return None
-    from edgeguard.bench.machine_speed import measure_machine
-
-    return measure_machine(clock=clock, progress=progress)

@@ -67,8 +67,8 @@ def run(arguments: argparse.Namespace) -> int:
     if problems:
         raise ConfigError(problems)
     with progress_bars() as progress:
-        model = _model(arguments, progress)
-        machine = _machine(arguments, progress)
+        model, accuracy_level = _model(arguments, progress)
+        machine = _machine(arguments, accuracy_level, progress)
     work = Work(
         prompt=arguments.prompt,
         output=arguments.output,
@@ -111,11 +111,13 @@ def _problems(arguments: argparse.Namespace) -> list[str]:
     return problems
 
 
-def _model(arguments: argparse.Namespace, progress: Any) -> Model:
+def _model(arguments: argparse.Namespace, progress: Any) -> tuple[Model, int | None]:
+    """The model, and the accuracy level of its kernels if a named one is quantised."""
     if arguments.model is not None:
         from edgeguard.bench.model_figures import find_model, model_figures
 
-        return model_figures(find_model(arguments.model, progress=progress))[1]
+        summary, figures = model_figures(find_model(arguments.model, progress=progress))
+        return figures, summary.accuracy_level
     kv_bytes = arguments.kv_bytes or 0.0
     if arguments.layers:
         kv_bytes = roofline.kv_bytes(
@@ -124,18 +126,15 @@ def _model(arguments: argparse.Namespace, progress: Any) -> Model:
             head_size=arguments.head_size,
             bytes_per_element=arguments.cache_bits / 8,
         )
-    return Model(
-        parameters=arguments.parameters,
-        weight_bytes=arguments.parameters * arguments.bits / 8,
-        kv_bytes_per_token=kv_bytes,
-    )
+    weight_bytes = arguments.parameters * arguments.bits / 8
+    return Model(parameters=arguments.parameters, weight_bytes=weight_bytes, kv_bytes_per_token=kv_bytes), None
 
 
-def _machine(arguments: argparse.Namespace, progress: Any) -> Machine:
+def _machine(arguments: argparse.Namespace, accuracy_level: int | None, progress: Any) -> Machine:
     if arguments.measure:
         from edgeguard.bench.machine_speed import measure_machine
 
-        return measure_machine(clock=SystemClock(), progress=progress)
+        return measure_machine(clock=SystemClock(), accuracy_level=accuracy_level, progress=progress)
     return Machine(flops=arguments.flops, bandwidth=arguments.bandwidth, utilisation=arguments.utilisation)
 
 

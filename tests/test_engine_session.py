@@ -219,8 +219,11 @@ def test_both_ways_to_know_the_placement_agree_on_where_the_time_goes(built: Pat
     if with_record:
         assert heavy == Counter(one.operator for one in recorded(session) if one.operator in HEAVY_OPERATORS)
     other = replace(PROVIDERS[0], name="other", ort_name="OtherExecutionProvider")
+    one_there = Placed(operator="Add", node="x", where="OtherExecutionProvider")
     for nodes in (placed, recorded(session) if with_record else placed):
         with pytest.raises(ProviderError, match=r"2 GroupQueryAttention on CPUExecutionProvider \(.+--for other"):
+            audit([*nodes, one_there], other)
+        with pytest.raises(ProviderError, match="runs no node"):
             audit(nodes, other)
 
 

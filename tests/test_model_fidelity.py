@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
+from edgeguard.model.options import Activations, Attention, Weights
 from tests.graph_runner import run_graph
 from tests.real import real_gguf, real_model
 from tests.reference import Reference, divergence, log_softmax
@@ -50,6 +51,27 @@ def test_every_tensor_type_computes_what_the_file_says(
     tokens = some_tokens(40)
     expected = Reference(path=tmp_path / "tiny.gguf").log_probabilities(tokens)
     assert divergence(expected, log_softmax(run_graph(folder, tokens))).mean() <= limit
+
+
+FORMS: list[tuple[dict[str, Any], float]] = [
+    ({"attention": Attention.PLAIN}, EXACT_KL),
+    ({"attention": Attention.PLAIN, "weights": Weights.F32}, EXACT_KL),
+    ({"activations": Activations.FLOAT16}, FAST_KL),
+    ({"activations": Activations.FLOAT16, "attention": Attention.PLAIN, "weights": Weights.F16}, FAST_KL),
+]
+
+
+@pytest.mark.parametrize(("form", "limit"), FORMS, ids=str)
+def test_every_form_that_a_provider_runs_computes_what_the_file_says(
+    tmp_path: Path, form: dict[str, Any], limit: float
+) -> None:
+    """Behind a cache too, for that is where the two kinds of attention differ."""
+    folder = tiny_model(tmp_path, accuracy_level=0, logits="all", **form)
+    tokens = some_tokens(40)
+    expected = Reference(path=tmp_path / "tiny.gguf").log_probabilities(tokens)
+    assert divergence(expected, log_softmax(run_graph(folder, tokens))).mean() <= limit
+    behind = log_softmax(run_graph(folder, tokens[:17], tokens[17:19], tokens[19:]))
+    assert divergence(expected[19:], behind).mean() <= limit
 
 
 def test_a_pass_behind_a_cache_equals_one_pass_over_everything(tmp_path: Path) -> None:

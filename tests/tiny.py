@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import gguf
 import numpy as np
@@ -19,7 +20,7 @@ from gguf import GGMLQuantizationType
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from edgeguard.model.build import build
-from edgeguard.model.options import GraphOptions, Logits, Weights
+from edgeguard.model.options import GraphOptions, Logits
 from edgeguard.model.recipe import PathSource, Recipe
 
 LAYERS, HIDDEN, FEED_FORWARD, HEADS, KV_HEADS, CONTEXT = 2, 64, 128, 4, 2, 512
@@ -49,11 +50,11 @@ def tiny_model(
     accuracy_level: int = 4,
     logits: str = "last",
     adapter: Path | None = None,
-    **weights: Weights,
+    **options: Any,
 ) -> Path:
     """Build the tiny model under ``folder`` and return the model's folder; the arguments are ``write_tiny_gguf``'s.
 
-    ``weights`` are those of ``GraphOptions`` (weights, head, embedding).
+    ``options`` are those of ``GraphOptions`` (weights, head, embedding, attention, activations).
     """
     path = folder / "tiny.gguf"
     write_tiny_gguf(
@@ -65,7 +66,7 @@ def tiny_model(
         other_types=other_types,
     )
     recipe = tiny_recipe(path, accuracy_level=accuracy_level, logits=logits)
-    recipe = replace(recipe, adapter=adapter, build=replace(recipe.build, **weights))
+    recipe = replace(recipe, adapter=adapter, build=replace(recipe.build, **options))
     return build(recipe, cache_dir=folder / "cache")
 
 

@@ -11,7 +11,7 @@ from edgeguard.config import Config
 from edgeguard.engine.language_model import read_model_parts
 from edgeguard.model.build import build
 from edgeguard.model.progress import Progress, silent
-from edgeguard.model.variant import find_variant
+from edgeguard.runtime.model_choice import chosen_recipe
 from edgeguard.runtime.worker_command import worker_argv
 
 WorkerCommand: TypeAlias = Callable[[Path, Path | None], Sequence[str]]
@@ -40,4 +40,4 @@ def model_folder(config: Config, *, progress: Progress = silent) -> Path:
     named = config.model.folder
     if "/" in named:
         return Path(named).absolute()
-    return build(find_variant(named, adapter=config.model.adapter), progress=progress)
+    return build(chosen_recipe(config), progress=progress)

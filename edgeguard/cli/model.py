@@ -73,6 +73,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     for part, what in (("weights", "the layers' matrices"), ("head", "the head"), ("embedding", "the embedding")):
         build.add_argument(f"--{part}", choices=kinds, help=f"how to store {what} (default: as in the file)")
     build.add_argument("--adapter", metavar="ADAPTER", help="a LoRA to build in: a name, or a folder (with a /)")
+    build.add_argument(
+        "--for",
+        dest="provider",
+        default="cpu",
+        metavar="PROVIDER",
+        help="the execution provider that is to run it: a graph is not portable between them (default: cpu)",
+    )
     build.add_argument("--json", action="store_true", help="print one JSON object instead of the folder's path")
     build.set_defaults(func=_build)
     inspect = own.add_parser(
@@ -98,14 +105,17 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def _build(arguments: argparse.Namespace) -> int:
+    from edgeguard.engine.providers import find_provider
     from edgeguard.model.build import build
     from edgeguard.model.options import Weights
     from edgeguard.model.variant import find_variant
+    from edgeguard.runtime.model_choice import for_provider
 
     recipe = find_variant(arguments.recipe, adapter=arguments.adapter)
     named = {part: getattr(arguments, part) for part in ("weights", "head", "embedding")}
     chosen: dict[str, Any] = {part: Weights(value) for part, value in named.items() if value is not None}
     recipe = replace(recipe, build=replace(recipe.build, **chosen))
+    recipe = for_provider(recipe, find_provider(arguments.provider))
     with progress_bars() as progress:
         folder = build(recipe, cache_dir=arguments.cache, progress=progress)
     print(json.dumps({"recipe": recipe.name, "folder": str(folder)}) if arguments.json else folder)

@@ -78,14 +78,17 @@ def _one_pass(session: Any) -> dict[str, Any]:
 
 def audit(placed: Sequence[Placed], provider: Provider) -> str:
     """Where everything is, in words, when the heavy operators are all on ``provider``; else ``ProviderError``."""
+    if not any(one.where == provider.ort_name for one in placed):
+        raise ProviderError(
+            f"{provider.name} runs no node of the graph, all are on another provider: is the device there that "
+            "model.provider_options names? 'edgeguard providers' says what this machine has"
+        )
     strays = [one for one in placed if one.operator in provider.heavy_operators and one.where != provider.ort_name]
     if strays:
         raise ProviderError(
             f"{provider.name} leaves to others what it was asked for: {_listed(strays)}; it runs a graph of "
             f"{provider.graph}: 'edgeguard model build NAME --for {provider.name}' makes it"
         )
-    if not any(one.where == provider.ort_name for one in placed):
-        raise ProviderError(f"{provider.name} runs no node of the graph; it would all be on another provider")
     elsewhere = sorted({one.operator for one in placed if one.where != provider.ort_name})
     return f"{provider.name}" + (f", and {' '.join(elsewhere)} on the CPU" if elsewhere else ", all of it")
 

@@ -20,11 +20,15 @@ left (shapes, lengths, a Gather of ids) may live on the CPU."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graph:
-    """The graph that a provider can run: its element type, its attention, and how its weights are stored."""
+    """The graph that a provider can run: its element type, its attention, and how its weights are stored.
+
+    ``embedding`` is how the table of tokens is: as the weights are, or as floats of this type.
+    """
 
     activations: str = "float32"
     attention: str = "GroupQueryAttention"
     weights: str = "MatMulNBits"
+    embedding: str = ""
 
     def __str__(self) -> str:
         return f"{self.activations}, {self.attention}, {self.weights}"

@@ -78,7 +78,7 @@ PROVIDERS: tuple[Provider, ...] = (
             directory_option="trt_engine_cache_path",
             switches={"trt_engine_cache_enable": "1", "trt_timing_cache_enable": "1"},
         ),
-        graph=Graph(activations="float16", attention="plain", weights="QDQ"),
+        graph=Graph(activations="float16", attention="plain", weights="float16"),
         device_files=_NVIDIA,
         hint="as for cuda",
     ),
@@ -121,7 +121,8 @@ PROVIDERS: tuple[Provider, ...] = (
         kv_types=("tensor(float)",),
         cancels_inside=False,  # the whole graph is one node
         compiled=Compiled(what="OpenVINO blobs", directory_option="cache_dir"),
-        graph=Graph(attention="plain"),  # 1.24 leaves every GroupQueryAttention to the CPU provider (measured)
+        # 1.24 leaves every GroupQueryAttention, and the look-up of quantised rows, to the CPU provider (measured).
+        graph=Graph(attention="plain", embedding="float16"),
         verified="x86-64 CPU, in CI",
     ),
     Provider(
@@ -146,7 +147,7 @@ PROVIDERS: tuple[Provider, ...] = (
         cancels_inside=False,
         fixed_shapes=True,
         compiled=Compiled(what="QNN context binaries"),
-        graph=Graph(activations="float16", attention="plain", weights="QDQ"),
+        graph=Graph(activations="float16", attention="plain", weights="float16"),
         device_files=("/dev/fastrpc-cdsp*", "/dev/adsprpc-smd*"),
     ),
     Provider(
@@ -163,7 +164,7 @@ PROVIDERS: tuple[Provider, ...] = (
         cancels_inside=False,
         fixed_shapes=True,
         compiled=Compiled(what="MIGraphX programs", directory_option="migraphx_model_cache_dir"),
-        graph=Graph(activations="float16", attention="plain"),
+        graph=Graph(activations="float16", attention="plain", weights="float16"),
         device_files=("/dev/kfd",),
         hint="rocm-smi --setperflevel high",
     ),

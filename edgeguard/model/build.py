@@ -28,6 +28,7 @@ from edgeguard.errors import MissingExtraError, ModelError
 from edgeguard.model import manifest
 from edgeguard.model.adapter_files import adapter_hash
 from edgeguard.model.fetch import content_hash, fetch
+from edgeguard.model.options import Attention
 from edgeguard.model.progress import Progress, silent
 from edgeguard.model.recipe import Recipe
 
@@ -107,7 +108,11 @@ def _convert(path: Path, recipe: Recipe, *, folder: Path, progress: Progress) ->
     texts = {
         "tokenizer.json": tokenizer_json(source.tokenizer, path=path),
         "tokenizer_config.json": tokenizer_config_json(source.tokenizer, context=source.hyper.context),
-        "genai_config.json": genai_config(hyper=source.hyper, tokenizer=source.tokenizer),
+        "genai_config.json": genai_config(
+            hyper=source.hyper,
+            tokenizer=source.tokenizer,
+            shared_cache=recipe.build.attention is Attention.GROUPED,
+        ),
     }
     for name, content in texts.items():
         (folder / name).write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")

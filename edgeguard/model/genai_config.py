@@ -11,7 +11,7 @@ from edgeguard.model.gguf_source import Hyperparameters, TokenizerData
 from edgeguard.model.onnx_file import GRAPH_NAME
 
 
-def genai_config(*, hyper: Hyperparameters, tokenizer: TokenizerData) -> dict[str, Any]:
+def genai_config(*, hyper: Hyperparameters, tokenizer: TokenizerData, shared_cache: bool) -> dict[str, Any]:
     """The content of ``genai_config.json`` for a graph of ``graph.write_graph``."""
     token_ids = {"bos_token_id": tokenizer.bos, "eos_token_id": tokenizer.eos, "pad_token_id": tokenizer.padding}
     return {
@@ -41,5 +41,5 @@ def genai_config(*, hyper: Hyperparameters, tokenizer: TokenizerData) -> dict[st
                 },
             },
         },
-        "search": {"do_sample": False, "max_length": hyper.context, "past_present_share_buffer": True},
+        "search": {"do_sample": False, "max_length": hyper.context, "past_present_share_buffer": shared_cache},
     }

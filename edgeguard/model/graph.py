@@ -1,11 +1,12 @@
 """The ONNX graph of a llama model for ONNX Runtime: one forward pass of k new tokens with p tokens cached.
 
-    input_ids int64 [batch, k]           logits float32 [batch, 1 or k, vocabulary]
+    input_ids int64 [batch, k]           logits [batch, 1 or k, vocabulary]
     attention_mask int64 [batch, p + k]
-    past_key_values.L.key/value          present.L.key/value, float32 [batch, kv heads, capacity, head size]
+    past_key_values.L.key/value          present.L.key/value [batch, kv heads, capacity, head size]
 
-Bound to the same buffer, past and present are the shared KV cache of ``GroupQueryAttention``: nothing is copied, and
-going back to a prefix is a shorter mask. The names are onnxruntime-genai's.
+Logits and cache are float32 or float16, as the activations are. Bound to the same buffer, past and present are the
+shared KV cache of ``GroupQueryAttention``: nothing is copied, and going back to a prefix is a shorter mask; with plain
+attention it grows from p to p + k. The names are onnxruntime-genai's.
 
 The head is applied to the last position only, unless ``Logits.ALL``: with a large vocabulary it would cost as much as
 many layers at each of the others, where nobody chooses a token.
@@ -16,16 +17,16 @@ Knows GGUF's tensor names and nothing of files, tokenizers or recipes.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from onnx import TensorProto
 
 from edgeguard.errors import ModelError
 from edgeguard.model.adapter import Adapter
+from edgeguard.model.attention import GroupedAttention, PlainAttention
 from edgeguard.model.convert import convert
-from edgeguard.model.gguf_source import GgufSource, Hyperparameters
+from edgeguard.model.gguf_source import GgufSource
 from edgeguard.model.linear import LinearWriter
-from edgeguard.model.onnx_file import MICROSOFT, OnnxFile
-from edgeguard.model.options import GraphOptions, Logits, Weights
+from edgeguard.model.onnx_file import ELEMENTS, MICROSOFT, OnnxFile
+from edgeguard.model.options import Attention, GraphOptions, Logits, Weights
 from edgeguard.model.progress import Progress
 from edgeguard.model.weights import Matrix, concatenate
 
@@ -39,13 +40,6 @@ def write_graph(
     _LlamaGraph(source=source, adapter=adapter, file=file, options=options).write(progress)
 
 
-def rotary_caches(hyper: Hyperparameters) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Cosine and sine of position times frequency, float32 (context, head size / 2); RoFormer, equation 15."""
-    frequencies = hyper.rope_base ** (-np.arange(0, hyper.head_size, 2, dtype=np.float64) / hyper.head_size)
-    angles = np.outer(np.arange(hyper.context, dtype=np.float64), frequencies)
-    return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
-
-
 class _LlamaGraph:
     def __init__(self, *, source: GgufSource, adapter: Adapter | None, file: OnnxFile, options: GraphOptions) -> None:
         self._source = source
@@ -53,20 +47,21 @@ class _LlamaGraph:
         self._hyper = source.hyper
         self._file = file
         self._options = options
-        self._linear = LinearWriter(file=file, accuracy_level=options.accuracy_level)
+        self._linear = LinearWriter(file=file, options=options)
+        kind = GroupedAttention if options.attention is Attention.GROUPED else PlainAttention
+        self._attention = kind(file=file, hyper=self._hyper, activations=options.activations)
 
     def write(self, progress: Progress) -> None:
         layers = self._hyper.layers
         progress("convert", 0, layers + 1)
         ids = self._declare()
-        self._lengths()
-        self._rotary()
+        self._attention.prepare()
         table = self._matrix("token_embd", self._options.of_vocabulary(self._options.embedding))
         residual, delta = self._linear.look_up(ids, "token_embd", table, to="embedding"), ""
         for layer in range(layers):
             block = f"blk.{layer}"
             normed, residual = self._add_and_norm(residual, delta, gain=f"{block}.attn_norm")
-            delta = self._attention(normed, layer)
+            delta = self._attend(normed, layer)
             normed, residual = self._add_and_norm(residual, delta, gain=f"{block}.ffn_norm")
             delta = self._feed_forward(normed, block)
             progress("convert", layer + 1, layers + 1)
@@ -79,34 +74,19 @@ class _LlamaGraph:
         ids = file.input("input_ids", TensorProto.INT64, ["batch", "new"])
         file.input("attention_mask", TensorProto.INT64, ["batch", "total"])
         positions: int | str = 1 if self._options.logits is Logits.LAST else "new"
-        file.output("logits", TensorProto.FLOAT, ["batch", positions, hyper.vocabulary])
-        cache: list[int | str] = ["batch", hyper.kv_heads, "capacity", hyper.head_size]
+        element = ELEMENTS[self._options.activations.value]
+        file.output("logits", element, ["batch", positions, hyper.vocabulary])
+        past, present = self._attention.past_length, self._attention.present_length
         for layer in range(hyper.layers):
             for kind in ("key", "value"):
-                file.input(f"past_key_values.{layer}.{kind}", TensorProto.FLOAT, cache)
-                file.output(f"present.{layer}.{kind}", TensorProto.FLOAT, cache)
+                file.input(f"past_key_values.{layer}.{kind}", element, ["batch", hyper.kv_heads, past, hyper.head_size])
+                file.output(f"present.{layer}.{kind}", element, ["batch", hyper.kv_heads, present, hyper.head_size])
         return ids
-
-    def _lengths(self) -> None:
-        """From the mask: int32 (batch,) of the lengths minus one, and the longest as an int32 scalar."""
-        file = self._file
-        mask = "attention_mask"
-        one, axis = file.constant("one", np.array(1, np.int64)), file.constant("last_axis", np.array([-1], np.int64))
-        length = file.node("ReduceSum", [mask, axis], name="attention_mask/length", keepdims=0)
-        last = file.node("Sub", [length, one], name="attention_mask/last")
-        file.node("Cast", [last], name="seqlens_k", to=TensorProto.INT32)
-        shape = file.node("Shape", [mask], name="attention_mask/shape")
-        total = file.node("Gather", [shape, one], name="attention_mask/total")
-        file.node("Cast", [total], name="total_sequence_length", to=TensorProto.INT32)
-
-    def _rotary(self) -> None:
-        cosines, sines = rotary_caches(self._hyper)
-        self._file.weight("cos_cache", cosines)
-        self._file.weight("sin_cache", sines)
 
     def _add_and_norm(self, residual: str, delta: str, *, gain: str) -> tuple[str, str]:
         """The norm of the sum, named after its gain, and the sum itself; the first norm has no ``delta``."""
-        weight = self._file.weight(f"{gain}.weight", self._source.vector(gain))
+        values = self._source.vector(gain).astype(self._options.activations.value)
+        weight = self._file.weight(f"{gain}.weight", values)
         epsilon = self._hyper.norm_epsilon
         if not delta:
             self._file.node("SimplifiedLayerNormalization", [residual, weight], name=gain, epsilon=epsilon, axis=-1)
@@ -116,23 +96,11 @@ class _LlamaGraph:
         self._file.nodes("SkipSimplifiedLayerNormalization", inputs, names=names, domain=MICROSOFT, epsilon=epsilon)
         return gain, names[-1]
 
-    def _attention(self, normed: str, layer: int) -> str:
-        file, hyper = self._file, self._hyper
+    def _attend(self, normed: str, layer: int) -> str:
         block = f"blk.{layer}"
-        packed = self._project(
-            normed, [f"{block}.attn_q", f"{block}.attn_k", f"{block}.attn_v"], to=f"{block}.attn_qkv"
-        )
-        past = [f"past_key_values.{layer}.{kind}" for kind in ("key", "value")]
-        present = [f"present.{layer}.{kind}" for kind in ("key", "value")]
-        attended, *_ = file.nodes(
-            "GroupQueryAttention",
-            [packed, "", "", *past, "seqlens_k", "total_sequence_length", "cos_cache", "sin_cache"],
-            names=[f"{block}.attention", *present],
-            domain=MICROSOFT,
-            num_heads=hyper.heads,
-            kv_num_heads=hyper.kv_heads,
-            do_rotary=1,
-        )
+        names = [f"{block}.attn_{part}" for part in "qkv"]
+        packed = self._project(normed, names, to=f"{block}.attn_qkv")
+        attended = self._attention.attend(packed, layer=layer, to=f"{block}.attention")
         return self._project(attended, [f"{block}.attn_output"], to=f"{block}.attn_output")
 
     def _feed_forward(self, normed: str, block: str) -> str:

@@ -13,33 +13,35 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import TensorProto
 
-from edgeguard.model.onnx_file import MICROSOFT, OnnxFile
+from edgeguard.model.onnx_file import ELEMENTS, MICROSOFT, OnnxFile
+from edgeguard.model.options import GraphOptions
 from edgeguard.model.weights import BLOCK, Dense, Matrix, Quantised
 
 
 class LinearWriter:
     """Adds products to one graph; remembers the block sums of each input, because matrices share them."""
 
-    def __init__(self, *, file: OnnxFile, accuracy_level: int) -> None:
+    def __init__(self, *, file: OnnxFile, options: GraphOptions) -> None:
         self._file = file
-        self._accuracy_level = accuracy_level
+        self._accuracy_level = options.accuracy_level
+        self._dtype = np.dtype(options.activations.value)
+        self._element = ELEMENTS[options.activations.value]
         self._stored_as_rows: set[str] = set()
         self._block_sums: dict[str, str] = {}
 
     def look_up(self, ids: str, name: str, matrix: Matrix, *, to: str) -> str:
-        """The rows ``ids`` (batch, k) of the matrix: float32 (batch, k, K)."""
+        """The rows ``ids`` (batch, k) of the matrix: (batch, k, K)."""
         file = self._file
         if isinstance(matrix, Dense):
             found = file.node("Gather", [self._rows(name, matrix.values), ids], name=f"{to}/rows")
-            return file.node("Cast", [found], name=to, to=TensorProto.FLOAT)
+            return file.node("Cast", [found], name=to, to=self._element)
         blocks = self._look_up_blocks(ids, name, matrix, to=to)
         shape = file.constant(f"{to}/shape", np.array([0, 0, matrix.shape[1]], np.int64))
         return file.node("Reshape", [blocks, shape], name=to)
 
     def multiply(self, inputs: str, name: str, matrix: Matrix, *, to: str) -> str:
-        """``inputs`` (batch, k, K) times the transposed matrix: float32 (batch, k, N)."""
+        """``inputs`` (batch, k, K) times the transposed matrix: (batch, k, N)."""
         file = self._file
         if isinstance(matrix, Dense):
             return file.node("MatMul", [inputs, self._columns(name, matrix.values)], name=to)
@@ -61,7 +63,7 @@ class LinearWriter:
         return file.node("Add", [product, self._beside(inputs, name, matrix, to=to)], name=to)
 
     def _beside(self, inputs: str, name: str, matrix: Quantised, *, to: str) -> str:
-        """What comes on top of the symmetric product: carry and adapter, float32 (batch, k, N)."""
+        """What comes on top of the symmetric product: carry and adapter, (batch, k, N)."""
         file = self._file
         factors, terms = [], []
         if matrix.carry is not None:
@@ -76,7 +78,7 @@ class LinearWriter:
         return file.node("MatMul", [factor, self._columns(f"{name}.carry", term)], name=f"{to}/carry")
 
     def _look_up_blocks(self, ids: str, name: str, matrix: Quantised, *, to: str) -> str:
-        """Float32 (batch, k, K / 32, 32)."""
+        """(batch, k, K / 32, 32)."""
         file = self._file
         per_block = (*matrix.scales.shape, 1)
         scales = file.view(f"{name}.scales_3d", self._rows(f"{name}.scales", matrix.scales), per_block)
@@ -97,7 +99,7 @@ class LinearWriter:
         return file.node("Add", [blocks, carried], name=f"{to}/exact")
 
     def _sums_of(self, inputs: str, columns: int) -> str:
-        """The sums over each block of ``inputs``: float32 (batch, k, K / 32)."""
+        """The sums over each block of ``inputs``: (batch, k, K / 32)."""
         if inputs not in self._block_sums:
             file = self._file
             shape = file.constant(f"blocks_of_{columns}", np.array([0, 0, columns // BLOCK, BLOCK], np.int64))
@@ -107,18 +109,23 @@ class LinearWriter:
         return self._block_sums[inputs]
 
     def _rows(self, name: str, values: NDArray[Any]) -> str:
-        """The operand that holds ``values`` as they are."""
+        """The operand that holds ``values`` as they are, but no float finer than the activations."""
         if name not in self._stored_as_rows:
             self._stored_as_rows.add(name)
-            self._file.weight(name, values)
+            self._file.weight(name, self._coarse(values))
         return name
 
     def _columns(self, name: str, values: NDArray[Any]) -> str:
-        """The operand that holds ``values`` (N, K) as float32 (K, N); ONNX Runtime folds the nodes when it loads."""
+        """The operand of the activations' type with ``values`` (N, K) as (K, N); ONNX Runtime folds the nodes."""
+        stored = self._coarse(values)
         if name in self._stored_as_rows:
             operand = self._file.node("Transpose", [name], name=f"{name}/transposed", perm=[1, 0])
         else:
-            operand = self._file.weight(name, values.T)
-        if values.dtype == np.float32:
+            operand = self._file.weight(name, stored.T)
+        if stored.dtype == self._dtype:
             return operand
-        return self._file.node("Cast", [operand], name=f"{name}/float32", to=TensorProto.FLOAT)
+        return self._file.node("Cast", [operand], name=f"{name}/{self._dtype}", to=self._element)
+
+    def _coarse(self, values: NDArray[Any]) -> NDArray[Any]:
+        finer = values.dtype.kind == "f" and values.dtype.itemsize > self._dtype.itemsize
+        return values.astype(self._dtype) if finer else values

@@ -22,6 +22,8 @@ GRAPH_NAME = "model.onnx"
 DATA_NAME = "model.onnx.data"
 MICROSOFT = "com.microsoft"
 
+ELEMENTS = {"float32": TensorProto.FLOAT, "float16": TensorProto.FLOAT16}
+
 _IR_VERSION = 10
 _OPSET = 21
 _ALIGNMENT = 4096  # a page, so that ONNX Runtime can map each tensor instead of reading it

@@ -31,14 +31,32 @@ class Weights(str, Enum):
         return self in (Weights.F32, Weights.F16)
 
 
+class Activations(str, Enum):
+    """What a pass computes with, its cache and its logits included."""
+
+    FLOAT32 = "float32"
+    FLOAT16 = "float16"
+
+
+class Attention(str, Enum):
+    """One fused operator with a shared cache, or standard operators with a cache that grows (``attention``)."""
+
+    GROUPED = "GroupQueryAttention"
+    PLAIN = "plain"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphOptions:
-    """``accuracy_level``: of ``MatMulNBits``; 0 computes in float32, 4 quantises the activations to int8 (fast).
+    """``activations`` and ``attention`` are what the execution provider runs.
+
+    ``accuracy_level``: of ``MatMulNBits``; 0 computes in float32, 4 quantises the activations to int8 (fast).
 
     ``weights`` are the layers' matrices, ``head`` and ``embedding`` the two of the vocabulary's size. None is as the
     file has them; but where ``weights`` is a float, head and embedding follow it.
     """
 
+    activations: Activations = Activations.FLOAT32
+    attention: Attention = Attention.GROUPED
     accuracy_level: int = 4
     logits: Logits = Logits.LAST
     weights: Weights | None = None

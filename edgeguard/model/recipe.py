@@ -158,7 +158,9 @@ class _Reader:
         level = self._choice(table, "accuracy_level", _ACCURACY_LEVELS, defaults.accuracy_level)
         logits = self._choice(table, "logits", tuple(kind.value for kind in Logits), defaults.logits.value)
         kinds = tuple(kind.value for kind in Weights)
-        chosen = {part: Weights(self._choice(table, part, kinds, kinds[0])) for part in parts if part in table}
+        chosen: dict[str, Any] = {
+            part: Weights(self._choice(table, part, kinds, kinds[0])) for part in parts if part in table
+        }
         return GraphOptions(accuracy_level=level, logits=Logits(logits), **chosen)
 
     def _table(self, content: dict[str, Any], key: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from edgeguard.config import Config
 from edgeguard.errors import ModelError
 from edgeguard.model.build import built_folder, default_cache_dir
 from edgeguard.model.manifest import is_complete
-from edgeguard.model.variant import find_variant
+from edgeguard.runtime.model_choice import chosen_recipe
 
 WORKER_MODULE = "edgeguard.engine.worker"
 
@@ -32,11 +32,12 @@ def find_model_folder(config: Config) -> Path:
     named = config.model.folder
     if "/" in named:
         return Path(named).absolute()
-    folder = built_folder(find_variant(named, adapter=config.model.adapter), cache_dir=default_cache_dir())
+    folder = built_folder(chosen_recipe(config), cache_dir=default_cache_dir())
     if not is_complete(folder):
         adapter = "" if config.model.adapter is None else f" --adapter {config.model.adapter}"
+        form = "" if config.model.provider == "cpu" else f" --for {config.model.provider}"
         raise ModelError(
             f"{config.file}: model.folder: {named!r}{adapter} has not been built on this machine: "
-            f"edgeguard model build {named}{adapter}"
+            f"edgeguard model build {named}{adapter}{form}"
         )
     return folder

@@ -1,0 +1,33 @@
+"""Which model a configuration means: its recipe, in the form that its execution provider runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from edgeguard.config import Config
+from edgeguard.engine.provider import Provider
+from edgeguard.engine.providers import find_provider
+from edgeguard.model.options import Activations, Attention, Weights
+from edgeguard.model.recipe import Recipe
+from edgeguard.model.variant import find_variant
+
+_FLOATS = {"float32": Weights.F32, "float16": Weights.F16}
+
+
+def chosen_recipe(config: Config) -> Recipe:
+    """Of a configuration whose ``model.folder`` names one."""
+    recipe = find_variant(config.model.folder, adapter=config.model.adapter)
+    return for_provider(recipe, find_provider(config.model.provider))
+
+
+def for_provider(recipe: Recipe, provider: Provider) -> Recipe:
+    """The recipe, built as ``provider`` runs it; weights that it does not run quantised become floats."""
+    graph, build = provider.graph, recipe.build
+    made = replace(
+        build,
+        activations=Activations(graph.activations),
+        attention=Attention(graph.attention),
+        weights=_FLOATS.get(graph.weights, build.weights),
+        embedding=build.embedding or _FLOATS.get(graph.embedding),
+    )
+    return replace(recipe, build=made)

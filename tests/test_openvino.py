@@ -1,0 +1,104 @@
+"""A second provider, for real: OpenVINO on the CPU, where its onnxruntime is installed (``.ci/run`` has one apart)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from edgeguard.clock import SystemClock
+from edgeguard.config import load_config
+from edgeguard.engine.folder import read_model_folder
+from edgeguard.engine.head import whole_head
+from edgeguard.engine.language_model import LanguageModel, load_language_model
+from edgeguard.engine.providers import find_provider
+from edgeguard.engine.session import Opened, open_session
+from edgeguard.errors import ConfigError, ProviderError
+from edgeguard.model.build import build
+from edgeguard.model.options import Weights
+from edgeguard.runtime.model_choice import for_provider
+from tests.engine_setup import observation, write_config
+from tests.reference import Reference, divergence, log_softmax
+from tests.tiny import tiny_model, tiny_recipe, write_tiny_gguf
+
+onnxruntime = pytest.importorskip("onnxruntime")
+OPENVINO = find_provider("openvino")
+pytestmark = pytest.mark.skipif(
+    OPENVINO.ort_name not in onnxruntime.get_available_providers(), reason="this onnxruntime has no OpenVINO"
+)
+
+
+def built_for_openvino(folder: Path, **options: Weights) -> Path:
+    """What ``edgeguard model build tiny --for openvino`` makes."""
+    write_tiny_gguf(folder / "tiny.gguf")
+    recipe = for_provider(tiny_recipe(folder / "tiny.gguf", logits="all"), OPENVINO)
+    return build(replace(recipe, build=replace(recipe.build, **options)), cache_dir=folder / "cache")
+
+
+def opened(folder: Path, **options: str) -> Opened:
+    model = read_model_folder(folder)
+    return open_session(
+        folder=model,
+        head=whole_head(model, why="as asked"),
+        provider=OPENVINO,
+        threads=2,
+        provider_options=options,
+        session_options={},
+    )
+
+
+def loaded(folder: Path, model: Path, provider: str) -> LanguageModel:
+    config = load_config(write_config(folder, ('folder = "./model"', f'folder = "./model"\nprovider = "{provider}"')))
+    return load_language_model(config=config, folder=model, clock=SystemClock(), progress=lambda *_: None)
+
+
+def test_the_graph_that_is_built_for_it_is_placed_on_it_to_the_last_node(tmp_path: Path) -> None:
+    assert opened(built_for_openvino(tmp_path)).placement == "openvino, all of it"
+
+
+def test_it_computes_what_the_file_says(tmp_path: Path) -> None:
+    """It quantises activations to int8 as accuracy level 4 does, so near is near enough."""
+    model = loaded(tmp_path, built_for_openvino(tmp_path), "openvino")
+    tokens = [5 + at % 200 for at in range(40)]
+    expected = Reference(path=tmp_path / "tiny.gguf").log_probabilities(tokens)
+    model.engine.run(tokens)
+    columns = list(model.engine.head.tokens or range(expected.shape[1]))
+    said = np.array([model.engine.earlier(back)[: len(columns)] for back in reversed(range(40))])
+    wanted = log_softmax(expected[:, columns])
+    assert divergence(wanted, log_softmax(said)).mean() < 0.02
+
+
+def test_in_floats_it_gives_the_same_commands_as_the_cpu(tmp_path: Path) -> None:
+    folder = built_for_openvino(tmp_path, weights=Weights.F32)
+    commands = []
+    for provider in ("openvino", "cpu"):
+        model = loaded(tmp_path, folder, provider)
+        decoded = [model.decoder.decode(model.prompt.request(observation(words=words))) for words in WORDS]
+        commands.append([one and one.tokens for one in decoded])
+    assert commands[0] == commands[1]
+    assert None not in commands[0]
+
+
+WORDS = ("go on", "turn left", "stop", "back", "left again and then go to the door", "go on")
+
+
+def test_a_graph_that_it_runs_only_in_part_is_refused_with_the_nodes_and_the_command(tmp_path: Path) -> None:
+    with pytest.raises(ProviderError, match=r"2 GroupQueryAttention on CPU.*--for openvino"):
+        opened(tiny_model(tmp_path, embedding_type="F16"))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"device_typ": "CPU"}, ConfigError, "did you mean 'device_type'"),
+        ({"device_type": "TPU"}, ProviderError, "runs no node of the graph.*is the device there"),
+    ],
+)
+def test_an_option_that_means_nothing_to_it_stops_the_start(
+    tmp_path: Path, options: dict[str, str], error: type[Exception], message: str
+) -> None:
+    folder = built_for_openvino(tmp_path)
+    with pytest.raises(error, match=message):
+        opened(folder, **options)

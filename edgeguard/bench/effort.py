@@ -32,7 +32,7 @@ class Effort:
     soak_ns: int
     margin: float
     soak_window_ns: int = MINUTE_NS
-    sweep_repeats: int = 15
+    sweep_repeats: int = 9
     fit_requests: int = 40
     busy_limit: float = BUSY_LIMIT
 

@@ -7,6 +7,7 @@ worker does.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ class ProfileCheck:
     def __init__(self, file: Path, *, period_ns: int) -> None:
         """``ProfileError`` when it can be no worker's: measured at another period, or not a finished calibration."""
         self.file = file
-        self._profile = profile = load_profile(file)
+        profile = load_profile(file)
         if profile.kind == "provisional":
             raise ProfileError(f"{file}: kind: 'provisional' bounds nothing; measure with: edgeguard calibrate")
         if profile.schedule.period_ns != period_ns:
@@ -49,6 +50,7 @@ class ProfileCheck:
             )
         self.promise = promise_of(profile)
         self.soaked_c = None if profile.soak is None else profile.soak.end_c
+        self._profile = replace(profile, sweep=(), requests=())  # a night's samples are nothing to carry in the guard
         self._board = read_fingerprint()
         self._checked: Mapping[str, Any] = {}
         self._conditions: tuple[tuple[Cause, str], ...] = ()

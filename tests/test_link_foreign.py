@@ -72,7 +72,7 @@ def test_where_nothing_is_measured_standstill_is_assumed_before_the_first_move(t
             guard.decide(AHEAD)
         assert guard.status().causes == (Cause.NO_ECHO,)
         # the link time-out, the frame on the line, the controller's latency, and 1.5 times the braking time of 250 ms
-        assert "standstill is assumed 460 ms after the first stop" in guard.status().detail
+        assert "standstill is assumed 461 ms after the first stop" in guard.status().detail
         guard.wait_armed(timeout_s=10, observe_with=AHEAD)
         drive(guard, 5)
         moves = [receipt for receipt in one.motors.report().received if receipt.axes["linear"] != 0]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from sse_server import Script, chat, serving
+from tiny import tiny_model
 
 from edgeguard.bench.rates import Rate, Task
 from edgeguard.budget.roofline import Machine, Model
@@ -144,10 +145,13 @@ def test_a_body_that_is_no_object_is_refused(capsys: pytest.CaptureFixture[str],
     assert "JSON" in capsys.readouterr().err
 
 
-@pytest.mark.model
-def test_the_real_model_has_rows_that_can_be_joined_with_llama_benchs(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["smollm2-135m", "-p", "8", "-n", "3", "-d", "0,4", "-r", "2", "--measure", "--json"]
-    assert main(["bench", *arguments]) == 0
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_model(tmp_path_factory.mktemp("tiny"))
+
+
+def test_a_models_rows_can_be_joined_with_llama_benchs(capsys: pytest.CaptureFixture[str], tiny: Path) -> None:
+    assert main(["bench", str(tiny), "-p", "8", "-n", "3", "-d", "0,4", "-r", "2", "--measure", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert [(row["n_prompt"], row["n_gen"], row["n_depth"]) for row in rows] == [
         (8, 0, 0),
@@ -158,6 +162,21 @@ def test_the_real_model_has_rows_that_can_be_joined_with_llama_benchs(capsys: py
     for row in rows:
         assert len(row["samples_ns"]) == len(row["samples_ts"]) == 2
         assert row["avg_ts"] == pytest.approx(sum(row["samples_ts"]) / 2)
-        assert row["model_n_params"] == 134_515_008
+        assert row["n_threads"] > 0
         assert row["latency_at_best_ns"] > 0
     assert rows[1]["latency_of"] == "token"
+
+
+def test_a_models_rates_in_words(capsys: pytest.CaptureFixture[str], tiny: Path) -> None:
+    assert main(["bench", str(tiny), "-p", "300", "-n", "3", "-r", "1", "-t", "1"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("| model ")
+    assert "pp300" in text
+    assert "tg3" in text
+    assert "at best" not in text
+    assert "the bottleneck is" in " ".join(text.split())
+
+
+def test_a_prompt_that_the_model_cannot_read_is_refused(capsys: pytest.CaptureFixture[str], tiny: Path) -> None:
+    assert main(["bench", str(tiny), "-p", "2000", "-n", "0"]) == 2
+    assert "reads 512 tokens at most, and a test has 2000" in capsys.readouterr().err

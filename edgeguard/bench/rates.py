@@ -102,7 +102,7 @@ def _open(
     model = read_model_folder(folder)
     needed = max(task.n_depth + task.tokens for task in tasks)
     if needed > model.context:
-        raise ConfigError(f"{folder.name} reads {model.context} tokens at most, and a task has {needed}")
+        raise ConfigError(f"{folder.name} reads {model.context} tokens at most, and a test has {needed}")
     head = whole_head(model, why="as asked")
     opened = open_session(
         folder=model,

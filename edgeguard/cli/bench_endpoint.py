@@ -84,8 +84,10 @@ def _extra(file: str | None) -> dict[str, Any]:
 def _read(file: str, *, option: str) -> str:
     try:
         return Path(file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{option} {file}: cannot be read: {error}") from error
+    except OSError as error:
+        raise ConfigError(f"{option} {file}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{option} {file}: is not UTF-8") from error
 
 
 def _key(name: str | None) -> str | None:
@@ -121,9 +123,7 @@ def _show(endpoint: Endpoint, rates: EndpointRates, arguments: argparse.Namespac
     from rich.console import Console
     from rich.table import Table
 
-    same = (
-        "no prompt begins like another" if arguments.cold else "the same prompt each time: the endpoint's cache counts"
-    )
+    same = "no prompt begins like another" if arguments.cold else "the same prompt each time, so that a cache counts"
     counted = "as the endpoint states" if rates.stated else "about: it states none, so fragments were counted"
     given = Table(show_header=False, box=None, pad_edge=False)
     given.add_column(style="bold", no_wrap=True)

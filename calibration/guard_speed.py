@@ -31,6 +31,7 @@ PERIODS = 300
 RESERVE_NS = 5_000_000
 PLAYED = 3
 LATENCY_NS = 110_000_000
+BOUND_NS = 150_000_000
 ECHO_NS = 2_000_000
 MIXES = ("ticks", "all")
 
@@ -79,7 +80,9 @@ def _drive(settings, *, only_ticks: bool) -> Iterator[tuple[int, object]]:
     end_ns = now_ns + PERIODS * settings.period_ns
     state, request, answer_ns, echo_ns = GuardState.initial(now_ns=now_ns), None, end_ns, end_ns
     inputs = Inputs(
-        worker=WorkerStatus(phase=WorkerPhase.READY, promise=Promise(bounds_ns=(LATENCY_NS,))),
+        worker=WorkerStatus(
+            phase=WorkerPhase.READY, promise=Promise(bounds_ns=(BOUND_NS,), alpha=0.01, lag=1, observed=True)
+        ),
         link=LinkStatus(state=LinkState.UP),
     )
     turns = 0

@@ -187,7 +187,7 @@ class Rig:
         return (
             None
             if self.bound_ns is None
-            else Promise(bounds_ns=(self.bound_ns, *self.hotter_ns), lag=self.lag, observed=self.observed)
+            else Promise(bounds_ns=(self.bound_ns, *self.hotter_ns), alpha=0.01, lag=self.lag, observed=self.observed)
         )
 
     def _link_status(self) -> LinkStatus:

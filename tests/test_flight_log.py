@@ -63,11 +63,12 @@ values = st.one_of(
     st.none(), st.booleans(), st.text(max_size=20), st.integers(), st.floats(), st.decimals(allow_nan=True)
 )
 axes = st.dictionaries(st.text(max_size=5), st.floats(width=32), max_size=3)
+names = st.text(max_size=8).filter(lambda name: name != "$decimal")  # how a Decimal is marked
 observations = st.builds(
     Observation,
-    fields=st.dictionaries(st.text(max_size=8), values, max_size=4),
+    fields=st.dictionaries(names, values, max_size=4),
     captured_ns=times_ns,
-    ages_ns=st.dictionaries(st.text(max_size=8), times_ns, max_size=2),
+    ages_ns=st.dictionaries(names, times_ns, max_size=2),
 )
 echoes = st.builds(
     Echo,
@@ -83,7 +84,7 @@ answers = st.builds(
     request_id=st.integers(0, 9),
     epoch=st.integers(0, 9),
     finish=st.sampled_from(Finish),
-    values=st.none() | st.dictionaries(st.text(max_size=8), values, max_size=3),
+    values=st.none() | st.dictionaries(names, values, max_size=3),
     detail=st.text(max_size=9),
 )
 inputs = st.builds(
@@ -92,7 +93,13 @@ inputs = st.builds(
         WorkerStatus,
         phase=st.sampled_from(WorkerPhase),
         promise=st.none()
-        | st.builds(Promise, bounds_ns=st.tuples(times_ns), alpha=st.floats(0.001, 0.1), lag=st.integers(1, 9)),
+        | st.builds(
+            Promise,
+            bounds_ns=st.tuples(times_ns),
+            alpha=st.floats(0.001, 0.1),
+            lag=st.integers(1, 9),
+            observed=st.booleans(),
+        ),
     ),
     link=st.builds(LinkStatus, state=st.sampled_from(LinkState), echo=st.none() | echoes),
     observation=st.none() | observations,

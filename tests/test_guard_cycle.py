@@ -266,6 +266,7 @@ class TestRelease:
         assert numbers == list(range(1, len(numbers) + 1))
         counters = armed.state.counters
         assert counters.cycles == counters.model + counters.safe == len(numbers)
+        assert counters.model == [record.decision.source for record in armed.records].count(Source.MODEL)
 
 
 class TestShadow:

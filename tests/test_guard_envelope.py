@@ -73,7 +73,8 @@ class TestVerdict:
     def test_a_rules_motion_is_clamped_where_the_models_is_refused(self):
         assert judge(PLANT, (0.6, 0, 0), clamp=True).targets[0] == 0.5
 
-    def test_interlocks_that_leave_nothing_to_an_axis_that_holds_refuse_its_motion(self):
+    @pytest.mark.parametrize(("least", "refused"), [("0.02", False), ("0.05", True)])
+    def test_interlocks_that_leave_nothing_to_an_axis_that_holds_refuse_its_motion(self, least, refused):
         rail = """
         [[interlock]]
         name = "{name}"
@@ -81,8 +82,8 @@ class TestVerdict:
         axis = "gripper"
         {bound}
         """
-        text = PLANT + rail.format(name="a", bound="max = 0.02") + rail.format(name="b", bound="min = 0.05")
-        assert judge(text, (0, 0, 0.03), docked=True, clamp=True).refusal
+        text = PLANT + rail.format(name="a", bound="max = 0.02") + rail.format(name="b", bound=f"min = {least}")
+        assert bool(judge(text, (0, 0, 0.03), docked=True, clamp=True).refusal) is refused
 
     def test_an_interlock_never_excludes_the_safe_value(self):
         text = PLANT.replace('axis = "linear"\nmax = 0.0', 'axis = "linear"\nmin = 0.1\nmax = 0.3')

@@ -31,8 +31,9 @@ def board(level: ThermalLevel = ThermalLevel.NOMINAL, *, critical: bool = False)
 
 class TestPromise:
     def test_it_reaches_as_far_as_its_bounds(self):
-        assert Promise(bounds_ns=(1,)).reached is ThermalLevel.NOMINAL
-        assert Promise(bounds_ns=(1, 2, 3)).reached is ThermalLevel.THROTTLED
+        known = Promise(bounds_ns=(1,), alpha=0.01, lag=1, observed=True)
+        assert known.reached is ThermalLevel.NOMINAL
+        assert replace(known, bounds_ns=(1, 2, 3)).reached is ThermalLevel.THROTTLED
 
 
 class TestLevel:

@@ -547,6 +547,8 @@ class TestIdle:
         assert rig.named("life ended") == ["no successor came in time"]
         assert rig.mode is Mode.ARMED
         assert rig.sent[-1][1].action is Action.STOP
+        falls = [(sooner - later) / 0.02 for sooner, later in pairwise(rig.speeds[-12:])]
+        assert max(falls) == pytest.approx(1.0, abs=0.05)  # comfortably
 
 
 @pytest.mark.parametrize("mode", list(Mode))

@@ -60,6 +60,7 @@ def test_the_closed_form_of_a_known_stop():
     assert braking_distance(2, limit=1, jerk=2) == 2.5
     assert braking_time(0.5, limit=10, jerk=2) == 1.0  # the limit is never reached
     assert braking_distance(0, limit=1, jerk=1) == 0
+    assert braking_time(3, limit=2, jerk=2) == 2.5  # the limit is reached: 3 * 2 is more than 2**2 and less than 2**3
 
 
 def test_an_emergency_takes_over_a_comfortable_stop_with_its_own_jerk():

@@ -33,6 +33,7 @@ def findings(*, age_ms=0.0, ages_ms=None, **fields):
 def test_a_good_observation_has_nothing_against_it():
     assert findings() == {}
     assert findings(front_m=Decimal("0.5"), unheard_of=7) == {}
+    assert findings(said="x" * 80) == {}
 
 
 @pytest.mark.parametrize("captured_ns", [0, -1, NOW_NS + 1, 10**30, math.nan, None])

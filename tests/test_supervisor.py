@@ -35,7 +35,7 @@ rate_up = 1
 name = "stop"
 """
 
-PROMISE = Promise(bounds_ns=(80_000_000,))
+PROMISE = Promise(bounds_ns=(80_000_000,), alpha=0.01, lag=1, observed=True)
 
 
 class Station:

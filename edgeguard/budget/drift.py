@@ -15,7 +15,8 @@ Pure; counts requests, not time. Knows no bound and no clock: what ``e`` is, ``e
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from edgeguard.clock import NS_PER_S
 
@@ -49,7 +50,7 @@ class Drift:
     @property
     def total(self) -> float:
         """The evidence for a drift: of all streams, the mean over the bets."""
-        return sum(map(sum, self.evidence)) / len(BETS)
+        return _total(self.evidence)
 
     @property
     def exceeded(self) -> int:
@@ -62,23 +63,26 @@ class Drift:
 
     def after(self, *, exceeded: bool, alpha: float, lag: int, alarm_at: float) -> Drift:
         """One request later. An alarm that is on stays until ``REPROOF`` requests in a row have kept to the bound."""
+        seen, recent = self.seen + 1, (self.recent << 1 | exceeded) & (1 << RECENT) - 1
+        if self.alarmed:
+            proven = recent & (1 << REPROOF) - 1 == 0
+            return Drift(
+                evidence=() if proven else self.evidence,  # of which there is enough
+                seen=seen,
+                recent=recent,
+                alarmed=not proven,
+            )
         rows = list(self.evidence) or [(0.0,) * len(BETS)] * lag
+        most, surprise = MOST_AT_STAKE / alpha, exceeded - alpha
         stream = self.seen % lag
         rows[stream] = tuple(
-            (1.0 + before) * (1.0 + min(bet, MOST_AT_STAKE / alpha) * (exceeded - alpha))
-            for bet, before in zip(BETS, rows[stream], strict=True)
+            [(1.0 + before) * (1.0 + min(bet, most) * surprise) for bet, before in zip(BETS, rows[stream], strict=True)]
         )
-        later = replace(
-            self,
-            evidence=tuple(rows),
-            seen=self.seen + 1,
-            recent=(self.recent << 1 | exceeded) & (1 << RECENT) - 1,
-        )
-        if not self.alarmed:
-            return replace(later, alarmed=later.total >= alarm_at)
-        if later.recent & (1 << REPROOF) - 1:
-            return replace(later, evidence=self.evidence)  # there is enough of it
-        return replace(later, evidence=(), alarmed=False)
+        return Drift(evidence=tuple(rows), seen=seen, recent=recent, alarmed=_total(rows) >= alarm_at)
+
+
+def _total(rows: Iterable[tuple[float, ...]]) -> float:
+    return sum(map(sum, rows)) / len(BETS)
 
 
 def requests_per_false_alarm(period_ns: int) -> float:

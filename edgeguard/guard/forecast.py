@@ -111,7 +111,7 @@ def _board_level(turn: Turn, promise: Promise) -> ThermalLevel:
 
 
 def _is_uncalibrated(turn: Turn, promise: Promise) -> bool:
-    return _board_level(turn, promise) > promise.reached
+    return _board_level(turn, promise) >= len(promise.bounds_ns)
 
 
 def _stretch(turn: Turn, promise: Promise) -> float:

@@ -43,9 +43,9 @@ class Promise:
     """
 
     bounds_ns: tuple[int, ...]
-    alpha: float = 0.01
-    lag: int = 1
-    observed: bool = True
+    alpha: float
+    lag: int
+    observed: bool
 
     @property
     def reached(self) -> ThermalLevel:

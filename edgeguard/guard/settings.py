@@ -92,6 +92,7 @@ class Settings:
     fields: tuple[FieldSpec, ...]
     answer_fields: tuple[Field, ...]
     motives: tuple[Motive, ...]
+    watchful: tuple[Motive, ...]  # those of them that are checked while the model decides
     guardrails: tuple[Guardrail, ...]
     bands: tuple[Compare, ...]
     stop_words: Mapping[str, frozenset[str]]
@@ -133,6 +134,7 @@ class Settings:
             fields=config.fields,
             answer_fields=tuple(fields),
             motives=motives,
+            watchful=tuple(motive for motive in motives if motive.always),
             guardrails=guardrails,
             bands=tuple(dict.fromkeys(band for condition in conditions for band in _bands(condition))),
             stop_words={

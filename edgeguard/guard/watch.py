@@ -135,10 +135,11 @@ def watch_rules(turn: Turn) -> None:
     command by itself. So the command is judged while nothing else speaks against it.
     """
     view = turn.view
-    motive = next((motive for motive in turn.settings.motives if motive.always and holds(motive, view)), None)
-    if motive is not None:
-        grade = motive.grade if motive.targets is None else Grade.COMFORTABLE
-        turn.ledger.hold(Cause.RULE, motive.name, grade=grade)
+    for motive in turn.settings.watchful:
+        if holds(motive, view):
+            grade = motive.grade if motive.targets is None else Grade.COMFORTABLE
+            turn.ledger.hold(Cause.RULE, motive.name, grade=grade)
+            break
     if turn.engagement is not None and not turn.ledger.speaks:
         rails = engaged_rails(turn.settings.guardrails, view)
         turn.verdict = admit(turn.settings.axes, turn.engagement.targets, rails)

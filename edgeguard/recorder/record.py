@@ -15,7 +15,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
@@ -138,4 +138,8 @@ def _odd(value: object) -> Any:
 
 
 def _restore(plain: Mapping[str, Any]) -> Any:
-    return Decimal(plain[_DECIMAL]) if plain.keys() == {_DECIMAL} else plain
+    spelled = plain[_DECIMAL] if plain.keys() == {_DECIMAL} else None
+    try:
+        return Decimal(spelled) if isinstance(spelled, str) else plain
+    except InvalidOperation:  # a field of that name: everything else is one
+        return plain

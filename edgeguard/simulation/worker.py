@@ -20,6 +20,11 @@ _EXIT_NOTICED_NS = 20 * NS_PER_MS
 """From a kill to the spawner's word that the process has gone. Plausible, not measured."""
 
 
+def _promise(bound_ns: int) -> Promise:
+    """A calibration of independent requests at p99, on a board without sensors."""
+    return Promise(bounds_ns=(bound_ns,), alpha=0.01, lag=1, observed=False)
+
+
 class SimulatedWorker:
     """``on_news``: an answer or another phase waits to be taken. The script sets the public attributes."""
 
@@ -54,7 +59,7 @@ class SimulatedWorker:
 
     @property
     def status(self) -> WorkerStatus:
-        promise = None if self.bound_ns is None else Promise(bounds_ns=(self.bound_ns,))
+        promise = None if self.bound_ns is None else _promise(self.bound_ns)
         return WorkerStatus(phase=self._phase, promise=promise, detail=self._detail)
 
     def take_answers(self) -> tuple[Answer, ...]:

@@ -20,10 +20,12 @@ from edgeguard.bench.evaluation import Case
 from edgeguard.bench.worker_client import Ready, WorkerClient
 from edgeguard.clock import NS_PER_S, Clock
 from edgeguard.config import Config
+from edgeguard.engine.providers import find_provider
 from edgeguard.errors import ConfigError, WorkerError
 from edgeguard.model.build import build
 from edgeguard.model.progress import Progress, silent
 from edgeguard.model.variant import find_variant, names_folder
+from edgeguard.runtime.model_choice import for_provider
 from edgeguard.runtime.worker_command import worker_argv
 from edgeguard.types import Finish, Observation, Request, Value
 
@@ -74,7 +76,8 @@ class Run:
 def find_contender(model: str, *, name: str, config: Config, progress: Progress = silent) -> Contender:
     """A model folder (with a ``/``), or a recipe's variant, which is built if it has not been."""
     if not names_folder(model):
-        return Contender(name=name, folder=build(find_variant(model), progress=progress), config=config)
+        recipe = for_provider(find_variant(model), find_provider(config.model.provider))
+        return Contender(name=name, folder=build(recipe, progress=progress), config=config)
     if "+" in model:
         raise ConfigError(f"{model!r}: an adapter is built into a recipe's model, not into a finished folder")
     return Contender(name=name, folder=Path(model).absolute(), config=config)

@@ -93,10 +93,10 @@ def test_while_it_speaks_it_says_nothing_else() -> None:
     assert operator.watch(behind, linear_m_s=0, angular_rad_s=0, now_ns=2 * NS_PER_S).wish is Wish.RIGHT
 
 
-def test_where_it_waits_the_robot_is_told_to_stand() -> None:
+def test_where_it_waits_the_robot_is_told_to_stand_or_nothing() -> None:
     operator = Operator(seed=1, route=(Waypoint(x=0.1, y=0.0, wait=True), Waypoint(x=3.0, y=0.0)))
     pose = Pose(x=0, y=0, heading=0)
-    assert operator.watch(pose, linear_m_s=0.3, angular_rad_s=0, now_ns=NS_PER_S).wish is Wish.WAIT
+    assert operator.watch(pose, linear_m_s=0.3, angular_rad_s=0, now_ns=NS_PER_S).wish in (Wish.WAIT, Wish.TALK)
     assert operator.reached == 1
 
 
@@ -110,6 +110,8 @@ def test_where_it_waits_the_robot_is_told_to_stand() -> None:
         (Wish.FORWARD, {"move": "left", "speed": 0.3}, False),
         (Wish.WAIT, {"move": "stop", "speed": 0.5}, True),
         (Wish.WAIT, {"move": "none", "speed": 0.3}, False),
+        (Wish.TALK, {"move": "none", "speed": 0.3}, True),
+        (Wish.TALK, {"move": "forward", "speed": 0.3}, False),
     ],
 )
 def test_an_answer_is_what_was_meant_or_not(wish: Wish, answer: dict[str, Value], met: bool) -> None:

@@ -1,8 +1,9 @@
 """Somebody who watches the robot and tells it, in ordinary words, where to go next. Pure and seeded.
 
 The operator has a route in mind, looks at the robot once a period, and speaks when something else has to be done, or
-says it in other words when nothing has come of it. Words stand until the next ones. None of the phrases is among the
-few-shot examples of ``demo.toml``. Metres, radians, monotonic nanoseconds; it knows nothing of the model or the guard.
+says it in other words when nothing has come of it. Words stand until the next ones; some are meant for somebody else.
+The model's adapter was trained on none of the phrases. Metres, radians, monotonic nanoseconds; it knows nothing of the
+model or the guard.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ class Wish(Enum):
     RIGHT = ("right", 0.0)
     BACK = ("back", 0.0)
     WAIT = ("stop", 0.0)
+    TALK = ("none", 0.0)
 
     def met_by(self, answer: Mapping[str, Value]) -> bool:
         """Whether an answer of the model is what was meant."""
@@ -44,7 +46,7 @@ class Wish(Enum):
                 return angular_rad_s < -_SEEN
             case Wish.BACK:
                 return linear_m_s < -_SEEN
-            case Wish.WAIT:
+            case Wish.WAIT | Wish.TALK:
                 return abs(linear_m_s) < _SEEN and abs(angular_rad_s) < _SEEN
         return linear_m_s > _SEEN
 
@@ -59,7 +61,7 @@ class Utterance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waypoint:
-    """A place on the route; ``wait``: the operator lets the robot stand there for a moment."""
+    """A place on the route; ``wait``: there the operator lets the robot stand, or talks to somebody, for a moment."""
 
     x: float
     y: float
@@ -69,10 +71,11 @@ class Waypoint:
 PHRASES: Mapping[Wish, Sequence[str]] = {
     Wish.FAST: ("full speed ahead", "go forward quickly", "forward at full speed"),
     Wish.FORWARD: ("drive ahead", "move on", "walk straight on", "continue forward", "advance"),
-    Wish.LEFT: ("take a left", "turn to the left", "now left", "left, please", "make a left"),
-    Wish.RIGHT: ("take a right", "turn to the right", "now right", "right, please", "make a right"),
+    Wish.LEFT: ("take a left", "turn to the left", "now left", "a left, please", "make a left"),
+    Wish.RIGHT: ("take a right", "turn to the right", "now right", "a right, please", "make a right"),
     Wish.BACK: ("step back", "move back a bit", "back away"),
     Wish.WAIT: ("stand still", "do not move", "hold still", "stay put"),
+    Wish.TALK: ("what is for lunch today?", "did you see the game last night?", "oh, hello, how have you been?"),
 }
 
 ROUTE: Sequence[Waypoint] = (
@@ -135,7 +138,8 @@ class Operator:
         if pose.distance_to(target.x, target.y) < _ARRIVED_M:
             self._next, self.reached = (self._next + 1) % len(self._route), self.reached + 1
             if target.wait:
-                self.say(self._utter(Wish.WAIT), now_ns=now_ns, takes_ns=_WAIT_NS)
+                wish = self._random.choice((Wish.WAIT, Wish.TALK))
+                self.say(self._utter(wish), now_ns=now_ns, takes_ns=_WAIT_NS)
                 return self.said
         wish = self._wish(pose, angular_rad_s=angular_rad_s)
         ignored = now_ns - max(self._obeyed_ns, self._spoke_ns) > _PATIENCE_NS

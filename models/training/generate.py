@@ -34,7 +34,23 @@ USUAL = 3
 NEAR_M, CLEAR_M = (0.2, 0.8), (1.0, 3.9)
 """What counts as blocked and as room ahead; in between nobody would be sure, so nothing there depends on it."""
 
-_PLACE = re.compile(r"\{(object|degrees|bad|json|name|country|food|thing|day)\}")
+WEIGHTS: Mapping[str, int] = {
+    "plain": 14,
+    "hint": 9,
+    "telling": 16,
+    "polite": 9,
+    "spoken_number": 6,
+    "negation": 10,
+    "two_step": 11,
+    "range": 7,
+    "pace": 2,
+    "chatter": 19,
+    "override": 8,
+    "slip": 0,
+}
+"""How often each kind of utterance is said; ``--weight`` changes it."""
+
+_PLACE = re.compile(r"\{(\w+)\}")
 _KEYBOARD = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 
 
@@ -63,21 +79,16 @@ class Said:
 class Speaker:
     """Speaks at random, out of ``phrases``."""
 
-    def __init__(self, *, phrases: Mapping[str, Mapping[str, Sequence[str]]], draw: random.Random) -> None:
+    def __init__(
+        self,
+        *,
+        phrases: Mapping[str, Mapping[str, Sequence[str]]],
+        draw: random.Random,
+        weights: Mapping[str, int] = WEIGHTS,
+    ) -> None:
         self._phrases = phrases
         self._draw = draw
-        self._kinds: dict[Callable[[], Said], int] = {
-            self.plain: 20,
-            self.hint: 14,
-            self.polite: 13,
-            self.spoken_number: 8,
-            self.negation: 11,
-            self.two_step: 9,
-            self.range: 6,
-            self.pace: 2,
-            self.chatter: 18,
-            self.override: 6,
-        }
+        self._kinds: dict[Callable[[], Said], int] = {getattr(self, kind): weight for kind, weight in weights.items()}
 
     def said(self) -> Said:
         """Something of some kind, worn down perhaps."""
@@ -99,6 +110,16 @@ class Speaker:
         if move != "stop" and len(text.split()) <= 3 and self._chance(0.5):
             text, speed = self._paced(text, move, at_front=False)
         return Said(text=self._framed(text, 0.4), move=move, speed=speed, kind="indirect")
+
+    def telling(self) -> Said:
+        """Something about the world, from which follows what to do."""
+        move = self._draw.choice(MOVES)
+        if move not in ("left", "right"):
+            text = self._filled(self._one("hinted", move))
+        else:
+            other = "left" if move == "right" else "right"
+            text = self._filled(self._one("hinted", "sideways"), side=move, other=other)
+        return Said(text=self._framed(text, 0.25), move=move, kind="indirect")
 
     def polite(self) -> Said:
         move = self._draw.choice(MOVES)
@@ -140,7 +161,11 @@ class Speaker:
         return Said(text=text, move="stop" if kind == "not_moving" else "forward", kind="negation")
 
     def two_step(self) -> Said:
-        one, two = self._draw.choice(MOVES), self._draw.choice(MOVES)
+        one, two = self._draw.sample(MOVES, 2)
+        if self._chance(0.45):
+            places = {"one": self._filled(self._one("steps", one)), "two": self._filled(self._one("steps", two))}
+            text = self._filled(self._one("frames", "steps_of"), **places)
+            return Said(text=self._framed(text, 0.3), move=one, kind="two-step")
         first, speed = self._paced(self._order(one), one, at_front=False)
         second, _ = self._paced(self._order(two), two, at_front=False)
         text = self._one("frames", "steps").format(one=first, two=second)
@@ -159,20 +184,32 @@ class Speaker:
             move = other if blocked else "forward"
         return Said(text=self._framed(text, 0.3), move=move, front=front, kind="range")
 
+    def slip(self) -> Said:
+        """A word or two, misspelt."""
+        move = self._draw.choice(MOVES)
+        short = [text for table in ("orders", "hints") for text in self._phrases[table][move] if len(text.split()) <= 2]
+        text = self._filled(self._draw.choice(short))
+        for _ in range(self._draw.choice((1, 1, 2))):
+            text = self._slip(text)
+        return Said(text=self._framed(text, 0.15), move=move, kind="typo")
+
     def pace(self) -> Said:
         faster = self._chance(0.5)
         text = self._one("lists", "faster" if faster else "slower")
         return Said(text=self._framed(text, 0.5), move="forward", speed=5 if faster else 2, kind="pace")
 
     def chatter(self) -> Said:
-        text = self._filled(self._one("beside", "chatter"))
+        text = self._talk()
         if self._chance(0.15):
-            text = f"{text}, {self._filled(self._one('beside', 'chatter'))}"
+            text = f"{text}, {self._talk()}"
         return Said(text=self._framed(text, 0.25), move="none", kind="chatter")
 
     def override(self) -> Said:
         text = self._filled(self._one("beside", "overrides"))
         return Said(text=self._framed(text, 0.25), move="none", kind="override")
+
+    def _talk(self) -> str:
+        return self._filled(self._one("beside", "chatter"), side=self._draw.choice(("left", "right")))
 
     def _order(self, move: str) -> str:
         return self._filled(self._one("orders", move))
@@ -198,9 +235,11 @@ class Speaker:
     def _one(self, table: str, key: str) -> str:
         return self._draw.choice(self._phrases[table][key])
 
-    def _filled(self, text: str) -> str:
+    def _filled(self, text: str, **places: str) -> str:
+        """Every place filled: from ``places``, else from the table [fill]."""
         while match := _PLACE.search(text):
-            text = text[: match.start()] + self._one("fill", match[1]) + text[match.end() :]
+            word = places[match[1]] if match[1] in places else self._one("fill", match[1])
+            text = text[: match.start()] + word + text[match.end() :]
         return text
 
     def _chance(self, share: float) -> bool:
@@ -212,7 +251,7 @@ class Speaker:
             return text
         if self._chance(0.05):
             text = f"{text} {text}" if len(text) < 12 else f"{text}, {self._draw.choice(['i repeat', 'again'])}: {text}"
-        if self._chance(0.18):
+        if self._chance(0.4 if len(text) < 12 else 0.18):
             for _ in range(self._draw.choice((1, 1, 2, 3))):
                 text = self._slip(text)
         if self._chance(0.2):
@@ -249,10 +288,10 @@ class Speaker:
         return letter
 
 
-def cases(*, seed: int, without: frozenset[str]) -> Iterator[dict[str, Any]]:
+def cases(*, seed: int, without: frozenset[str], weights: Mapping[str, int] = WEIGHTS) -> Iterator[dict[str, Any]]:
     """Endless; no utterance twice, none of ``without`` (normalised texts)."""
     phrases = tomllib.loads(Path(__file__).with_name("phrases.toml").read_text(encoding="utf-8"))
-    speaker = Speaker(phrases=phrases, draw=random.Random(seed))
+    speaker = Speaker(phrases=phrases, draw=random.Random(seed), weights=weights)
     seen: set[tuple[str, float | None]] = set()
     while True:
         said = speaker.said()
@@ -269,15 +308,24 @@ def phrases_of(file: Path) -> frozenset[str]:
     return frozenset(normalised(json.loads(line)["observation"]["said"]) for line in lines if line.strip())
 
 
+def weight(text: str) -> tuple[str, int]:
+    """``KIND=N`` of the command line."""
+    kind, _, number = text.partition("=")
+    if kind not in WEIGHTS or not number.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is not KIND=N with one of {', '.join(WEIGHTS)}")
+    return kind, int(number)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=int, default=12_000)
     parser.add_argument("--seed", type=int, default=8)
     parser.add_argument("--without", type=Path, action="append", default=[], help="no phrase of this file")
+    parser.add_argument("--weight", type=weight, action="append", default=[], metavar="KIND=N", help="say it as often")
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     without = frozenset().union(*map(phrases_of, args.without))
-    made = cases(seed=args.seed, without=without)
+    made = cases(seed=args.seed, without=without, weights={**WEIGHTS, **dict(args.weight)})
     with args.out.open("w", encoding="utf-8") as file:
         for _ in range(args.cases):
             file.write(json.dumps(next(made), ensure_ascii=False) + "\n")

@@ -22,9 +22,9 @@ from pathlib import Path
 import torch
 from base import base_model
 from examples import Example, Examples
-from peft import LoraConfig, get_peft_model, get_peft_model_state_dict
+from peft import LoraConfig, get_peft_model, get_peft_model_state_dict, set_peft_model_state_dict
 from peft.helpers import disable_input_dtype_casting
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch.nn.functional import cross_entropy
 from transformers import DynamicCache
 
@@ -49,12 +49,26 @@ BUCKET = 16
 class Student:
     """The base with an adapter in it, and the logits of the answer's alphabet."""
 
-    def __init__(self, *, gguf: Path, examples: Examples, first_layer: int, device: str, dtype: torch.dtype) -> None:
-        self._dtype = dtype
+    def __init__(
+        self,
+        *,
+        recipe: str,
+        gguf: Path,
+        examples: Examples,
+        first_layer: int,
+        device: str,
+        dtype: torch.dtype,
+        resume: Path | None,
+    ) -> None:
+        self._recipe, self._dtype = recipe, dtype
         base = base_model(gguf, dtype=dtype).to(device)
         layers = list(range(first_layer, base.config.num_hidden_layers))
-        lora = LoraConfig(r=RANK, lora_alpha=ALPHA, target_modules=list(TARGETS), layers_to_transform=layers)
+        lora = LoraConfig(
+            r=RANK, lora_alpha=ALPHA, target_modules=list(TARGETS), layers_to_transform=layers, task_type="CAUSAL_LM"
+        )
         self.adapted = get_peft_model(base, lora, autocast_adapter_dtype=True)
+        if resume is not None:
+            set_peft_model_state_dict(self.adapted, load_file(resume / WEIGHTS))
         self._body = self.adapted.base_model.model.model
         self._device = device
         self._prefix = torch.tensor([examples.prefix], device=device)
@@ -101,7 +115,8 @@ class Student:
         folder.mkdir(parents=True, exist_ok=True)
         state = get_peft_model_state_dict(self.adapted)
         save_file({name: one.to(torch.float16).contiguous() for name, one in state.items()}, folder / WEIGHTS)
-        settings = self.adapted.peft_config["default"].to_dict() | {"inference_mode": True}
+        settings = self.adapted.peft_config["default"].to_dict()
+        settings |= {"inference_mode": True, "base_model_name_or_path": self._recipe}
         text = json.dumps(settings, indent=2, sort_keys=True, default=sorted)
         (folder / "adapter_config.json").write_text(f"{text}\n")
 
@@ -151,6 +166,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="cases to train on, JSON Lines")
     parser.add_argument("--dev", type=Path, help="cases to look at during training")
     parser.add_argument("--out", type=Path, required=True, help="the adapter's folder")
+    parser.add_argument("--resume", type=Path, help="an adapter to start from")
     parser.add_argument("--epochs", type=float, default=3)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--rate", type=float, default=1e-3)
@@ -175,7 +191,15 @@ def main() -> None:
         gguf = fetch(source, downloads=default_cache_dir() / "downloads", scratch=Path(scratch), progress=silent)
         device = "cuda" if torch.cuda.is_available() else "cpu"
         dtype = getattr(torch, args.precision)
-        student = Student(gguf=gguf, examples=examples, first_layer=args.first_layer, device=device, dtype=dtype)
+        student = Student(
+            recipe=config.model.folder,
+            gguf=gguf,
+            examples=examples,
+            first_layer=args.first_layer,
+            device=device,
+            dtype=dtype,
+            resume=args.resume,
+        )
     data, dev = examples.read(args.data), examples.read(args.dev) if args.dev else []
     print(f"{len(data)} cases, prefix {len(examples.prefix)} tokens, alphabet {len(examples.alphabet)}", flush=True)
     train(student, data=data, dev=dev, args=args)

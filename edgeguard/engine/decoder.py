@@ -104,7 +104,7 @@ class Decoder:
             engine.run([*pending, *draft.tokens[:end]])
             drafted += end - forced
             for one in reaches:
-                token, probability = self._pick(one.state, engine.earlier(end - one.at))
+                token, probability = self.pick(one.state, engine.earlier(end - one.at))
                 confidence *= probability
                 chosen.append((one.state, token))
                 if token != one.token:
@@ -162,16 +162,16 @@ class Decoder:
             pending = [token]
         return Decoded(tokens=tuple(answer), confidence=confidence)
 
+    def pick(self, choice: int, logits: NDArray[Any]) -> tuple[int, float]:
+        """The likeliest of the tokens that may follow a choice, and its probability among them."""
+        allowed, columns = self._choice(choice)
+        return _likeliest(allowed, logits[columns])
+
     def _pending(self, prompt: Sequence[int]) -> list[int]:
         """What of the prompt is not yet cached; at least its last token, whose logits are wanted."""
         cache = self._engine.cache
         cache.keep_common(prompt[:-1])
         return list(prompt[len(cache) :])
-
-    def _pick(self, choice: int, logits: NDArray[Any]) -> tuple[int, float]:
-        """The likeliest of the tokens that may follow a choice, and its probability among them."""
-        allowed, columns = self._choice(choice)
-        return _likeliest(allowed, logits[columns])
 
     def _choice(self, state: int) -> tuple[tuple[int, ...], NDArray[np.intp]]:
         """The tokens that may follow, and where their logits are; both ascending."""

@@ -41,7 +41,8 @@ class CancelledPassError(EdgeguardError):
 
 
 class Engine:
-    """``passes`` are those since ``begin``; ``cache`` says what is cached, ``head`` whose logits a pass returns.
+    """``passes`` are those since ``begin``, and ``binding_ns`` what was spent on their inputs; ``cache`` says what
+    is cached, ``head`` whose logits a pass returns.
 
     ``every_position``: ``earlier`` knows them for each of its tokens, with the same bits as if it were the last one.
     """
@@ -60,6 +61,7 @@ class Engine:
         self.cache = make_cache(runtime=runtime, session=session, folder=folder, provider=provider, capacity=capacity)
         self.head = head
         self.passes: list[Pass] = []
+        self.binding_ns = 0
         self.every_position = head.every_position and provider.same_bits
         self._runtime, self._session, self._clock = runtime, session, clock
         self._names = folder.names
@@ -83,6 +85,7 @@ class Engine:
     def begin(self) -> None:
         """A new request: forget the passes and the cancellation of the one before (``terminate`` latches)."""
         self.passes = []
+        self.binding_ns = 0
         self._options = self._runtime.RunOptions()
 
     def cancel(self) -> None:
@@ -111,8 +114,10 @@ class Engine:
         k, p = len(tokens), len(self.cache)
         if p + k > self.cache.capacity:
             raise PromptError(f"{p + k} tokens do not fit the cache of {self.cache.capacity}")
+        arrived_ns = self._clock.now_ns()
         self._bind(tokens, p)
         began_ns = self._clock.now_ns()
+        self.binding_ns += began_ns - arrived_ns
         self.cache.bind(self._binding, k=k)
         try:
             self._session.run_with_iobinding(self._binding, self._options)

@@ -1,0 +1,233 @@
+"""Where the milliseconds of one request go, and how far its passes are from what this machine can do.
+
+A real worker is asked at the robot's period, two streams of observations in random order: *steady* ones, whose numbers
+change and whose words do not, so that the command mostly stays, and *varied* ones. Time runs from handing an
+observation over to the parsed answer in our hands. Of it the worker states the tokenising, the passes and the parsing;
+binding and picking are timed in this process on the same model; what is left inside is automaton, draft and plan, and
+what is left outside is the hand-over. The medians of parts need not add up to the median of the whole.
+
+The *floor* is one measured pass of the observation and the whole draft: what an unchanged command costs if everything
+else is free. Milliseconds, bytes, FLOP. Raises what starting a worker raises.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from edgeguard.bench.machine_speed import measure_machine
+from edgeguard.bench.model_figures import model_figures
+from edgeguard.bench.observations import draw_fields
+from edgeguard.bench.percentile import percentile
+from edgeguard.bench.subject import model_folder
+from edgeguard.bench.worker_client import Reply, WorkerClient
+from edgeguard.budget.cost import median
+from edgeguard.clock import NS_PER_MS, NS_PER_S, Clock
+from edgeguard.config import Config
+from edgeguard.engine.decoder import drafting
+from edgeguard.engine.language_model import LanguageModel, load_language_model
+from edgeguard.errors import WorkerError
+from edgeguard.model.progress import Progress, silent
+from edgeguard.runtime.worker_command import worker_argv
+from edgeguard.types import Finish, Observation, Request, Value
+
+STREAMS = ("steady", "varied")
+PARTS = ("hand-over", "tokenise", "bind", "run", "pick", "automaton, draft and plan", "parse")
+WARM_UP = 6
+PATIENCE_NS = 30 * NS_PER_S
+SEED = 1
+REPEATS = 40
+LARGE_PASS = 128
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """One kind of observations. ``parts_ms`` and ``total_ms`` are medians, ``accepted`` a share of drafted tokens."""
+
+    requests: int
+    parts_ms: Mapping[str, float]
+    total_ms: float
+    total_p99_ms: float
+    handover_p99_ms: float
+    passes: float
+    one_pass: float
+    accepted: float
+    floor_ms: float
+
+    @property
+    def over_floor(self) -> float:
+        return self.total_ms / self.floor_ms
+
+    @property
+    def beside_ms(self) -> float:
+        """Everything that is not a pass."""
+        return self.total_ms - self.parts_ms["run"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The smallest pass against memory, and a large one against arithmetic; per second."""
+
+    small_tokens: int
+    small_ms: float
+    bytes_moved: float
+    bandwidth: float
+    large_tokens: int
+    large_ms: float
+    flop: float
+    flops: float
+
+    @property
+    def of_bandwidth(self) -> float:
+        return self.bytes_moved / (self.small_ms / 1e3) / self.bandwidth
+
+    @property
+    def of_flops(self) -> float:
+        return self.flop / (self.large_ms / 1e3) / self.flops
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breakdown:
+    streams: Mapping[str, Stream]
+    limits: Limits
+
+
+def break_down(
+    config: Config, *, clock: Clock, requests: int = 100, profile: Path | None = None, progress: Progress = silent
+) -> Breakdown:
+    """Ask so many requests of each stream. With a ``profile`` a draft is run as far as it pays, else always whole."""
+    folder = model_folder(config, progress=progress)
+    model = load_language_model(config=config, folder=folder, clock=clock, progress=silent)
+    model.warm_up(silent)
+    inside = _inside(model, list(islice(draw_fields(config, seed=SEED), 20)), clock=clock)
+    argv = worker_argv(config.file.absolute(), profile, model=folder)
+    with WorkerClient.start(argv=argv, clock=clock) as client:
+        ready = client.wait_ready(progress=progress)
+        replies = _ask(client, config, requests=requests, clock=clock, progress=progress)
+
+        def timed_ms(size: int) -> float:
+            (row,) = client.sweep(sizes=[size], repeats=REPEATS, limit_ns=PATIENCE_NS)
+            return row.median_ns / NS_PER_MS
+
+        streams = {name: _stream(replies[name], inside, timed_ms) for name in STREAMS}
+        small, large = ready.pass_sizes[0], min(LARGE_PASS, ready.pass_sizes[-1])
+        small_ms, large_ms = timed_ms(small), timed_ms(large)
+    summary, figures = model_figures(folder)
+    machine = measure_machine(clock=clock, accuracy_level=summary.accuracy_level, progress=progress)
+    rows = model.engine.head.rows
+    weight_bytes = summary.bytes_with_head(rows)
+    used = figures.parameters * weight_bytes / summary.bytes_per_pass  # a cut head is not multiplied either
+    return Breakdown(
+        streams=streams,
+        limits=Limits(
+            small_tokens=small,
+            small_ms=small_ms,
+            bytes_moved=weight_bytes + len(model.prompt.prefix) * figures.kv_bytes_per_token,
+            bandwidth=machine.bandwidth,
+            large_tokens=large,
+            large_ms=large_ms,
+            flop=2 * used * large,
+            flops=machine.useful_flops,
+        ),
+    )
+
+
+def steady_fields(config: Config, *, seed: int) -> Iterator[dict[str, Value]]:
+    """Observations whose numbers change and whose words and flags do not."""
+    first, *_ = islice(draw_fields(config, seed=SEED), 1)
+    numbers = {spec.name for spec in config.fields if spec.kind == "number"}
+    for fields in draw_fields(config, seed=seed):
+        yield {name: value if name in numbers else first[name] for name, value in fields.items()}
+
+
+def _ask(
+    client: WorkerClient, config: Config, *, requests: int, clock: Clock, progress: Progress
+) -> dict[str, list[tuple[int, Reply]]]:
+    """Of each stream (nanoseconds from handing over to having, the reply); blocks of a stream in random order."""
+    sources = {"steady": steady_fields(config, seed=2), "varied": draw_fields(config, seed=3)}
+    replies: dict[str, list[tuple[int, Reply]]] = {name: [] for name in STREAMS}
+    blocks = [name for name in STREAMS for _ in range(2)]
+    random.Random(SEED).shuffle(blocks)
+    due_ns, number, total = clock.now_ns(), 0, len(blocks) * (WARM_UP + requests // 2)
+    for name in blocks:
+        for at in range(WARM_UP + requests // 2):
+            progress("asking", number, total)
+            clock.sleep_until_ns(due_ns)
+            began_ns = clock.now_ns()
+            due_ns = max(due_ns + config.timing.period_ns, began_ns)
+            number += 1
+            request = Request(
+                request_id=number,
+                epoch=0,
+                observation=Observation(fields=next(sources[name]), captured_ns=began_ns),
+                answer_by_ns=began_ns + PATIENCE_NS,
+            )
+            reply = client.ask(request, admit=False, limit_ns=PATIENCE_NS)
+            if reply.answer.finish is not Finish.COMPLETE:
+                raise WorkerError(f"a request ended as {reply.answer.finish.value}: {reply.answer.detail}")
+            if at >= WARM_UP:
+                replies[name].append((reply.received_ns - began_ns, reply))
+    progress("asking", total, total)
+    return replies
+
+
+def _inside(model: LanguageModel, observations: Sequence[Mapping[str, Value]], *, clock: Clock) -> dict[str, float]:
+    """Milliseconds of binding per pass, and of picking per choice, in this process."""
+    engine, automaton = model.engine, model.automaton
+    bind_ns, pick_ns = list[float](), list[float]()
+    for fields in observations:
+        engine.begin()
+        if model.decoder.decode(model.prompt.request(fields), guide=drafting) is None or not engine.passes:
+            continue
+        bind_ns.append(engine.binding_ns / len(engine.passes))
+        reaches = model.decoder.draft(automaton.start).reaches
+        began_ns = clock.now_ns()
+        for reach in reaches:
+            model.decoder.pick(reach.state, engine.earlier(0))
+        pick_ns.append((clock.now_ns() - began_ns) / len(reaches))
+    return {
+        "bind": median(bind_ns) / NS_PER_MS if bind_ns else 0.0,
+        "pick": median(pick_ns) / NS_PER_MS if pick_ns else 0.0,
+    }
+
+
+def _stream(
+    replies: Sequence[tuple[int, Reply]], inside: Mapping[str, float], timed_ms: Callable[[int], float]
+) -> Stream:
+    rows = [_parts(elapsed_ns, reply, inside) for elapsed_ns, reply in replies]
+    totals = [elapsed_ns / NS_PER_MS for elapsed_ns, _ in replies]
+    answers = [reply.answer for _, reply in replies]
+    whole = [one.passes[0].k for one in answers if len(one.passes) == 1] or [one.passes[0].k for one in answers]
+    drafted = sum(one.drafted_tokens for one in answers)
+    return Stream(
+        requests=len(replies),
+        parts_ms={name: median([row[name] for row in rows]) for name in PARTS},
+        total_ms=median(totals),
+        total_p99_ms=percentile(totals, 0.99),
+        handover_p99_ms=percentile([row["hand-over"] for row in rows], 0.99),
+        passes=sum(len(one.passes) for one in answers) / len(answers),
+        one_pass=sum(len(one.passes) == 1 for one in answers) / len(answers),
+        accepted=sum(one.accepted_tokens for one in answers) / drafted if drafted else 0.0,
+        floor_ms=timed_ms(round(median(whole))),
+    )
+
+
+def _parts(elapsed_ns: int, reply: Reply, inside: Mapping[str, float]) -> dict[str, float]:
+    answer = reply.answer
+    work_ns = answer.finished_ns - answer.started_ns
+    run_ns = sum(one.elapsed_ns for one in answer.passes)
+    passes = len(answer.passes)
+    bind, pick = inside["bind"] * passes, inside["pick"] * passes
+    between_ns = work_ns - answer.tokenise_ns - run_ns - answer.parse_ns
+    return {
+        "hand-over": (elapsed_ns - work_ns) / NS_PER_MS,
+        "tokenise": answer.tokenise_ns / NS_PER_MS,
+        "bind": bind,
+        "run": run_ns / NS_PER_MS,
+        "pick": pick,
+        "automaton, draft and plan": max(0.0, between_ns / NS_PER_MS - bind - pick),
+        "parse": answer.parse_ns / NS_PER_MS,
+    }

@@ -1,0 +1,102 @@
+"""``edgeguard bench --breakdown CONFIG``: where a request's milliseconds go, as a table with bars."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from edgeguard.cli.bench import require_positive
+from edgeguard.cli.progress import progress_bars
+from edgeguard.cli.quantity import scaled
+from edgeguard.clock import NS_PER_MS, SystemClock
+from edgeguard.config import load_config
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from edgeguard.bench.breakdown import Breakdown, Limits, Stream
+
+KERNEL_NS = 300 * NS_PER_MS
+BUSY_LIMIT = 1.2
+BAR_WIDTH = 40
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from edgeguard.bench.breakdown import break_down
+    from edgeguard.board import FixedKernel
+
+    require_positive(arguments, "requests")
+    config, clock = load_config(Path(arguments.breakdown)), SystemClock()
+    kernel = FixedKernel(clock=clock)
+    profile = None if arguments.profile is None else Path(arguments.profile).absolute()
+    with progress_bars() as progress:
+        factors = [kernel.busy_factor(for_ns=KERNEL_NS)]
+        found = break_down(config, clock=clock, requests=arguments.requests, profile=profile, progress=progress)
+        factors.append(kernel.busy_factor(for_ns=KERNEL_NS))
+    if arguments.json:
+        print(json.dumps({**_summary(found), "busy": max(factors)}, indent=2))
+        return 0
+    _show(found)
+    if max(factors) > BUSY_LIMIT:
+        print(f"\nmachine busy ×{max(factors):.1f}: something else computes here, and the times are longer for it")
+    return 0
+
+
+def _summary(found: Breakdown) -> dict[str, Any]:
+    return {
+        "streams": {
+            name: {**dataclasses.asdict(stream), "over_floor": stream.over_floor, "beside_ms": stream.beside_ms}
+            for name, stream in found.streams.items()
+        },
+        "limits": {
+            **dataclasses.asdict(found.limits),
+            "of_bandwidth": found.limits.of_bandwidth,
+            "of_flops": found.limits.of_flops,
+        },
+    }
+
+
+def _show(found: Breakdown) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    for name, stream in found.streams.items():
+        console.print(_parts_table(name, stream))
+        console.print(
+            f"    {stream.passes:.2f} passes a request, {stream.one_pass:.0%} of them in one; {stream.accepted:.0%} of "
+            f"the drafted tokens right; p99 {stream.total_p99_ms:.1f} ms, of the hand-over {stream.handover_p99_ms:.2f}"
+            f" ms\n    floor, one pass of observation and draft: {stream.floor_ms:.1f} ms; the median is "
+            f"×{stream.over_floor:.2f} of it\n"
+        )
+    console.print(_limit_lines(found.limits))
+
+
+def _parts_table(name: str, stream: Stream) -> Table:
+    from rich.table import Table
+
+    table = Table(title=f"{name} observations, {stream.requests} requests: median ms", title_justify="left", box=None)
+    table.add_column("part")
+    table.add_column("ms", justify="right")
+    table.add_column("")
+    longest = max(stream.parts_ms.values())
+    for part, part_ms in stream.parts_ms.items():
+        table.add_row(part, f"{part_ms:.3f}", "█" * round(BAR_WIDTH * part_ms / longest) or "▏")
+    table.add_section()
+    table.add_row("all but the passes", f"{stream.beside_ms:.3f}", "")
+    table.add_row("time to command", f"{stream.total_ms:.3f}", "", style="bold")
+    return table
+
+
+def _limit_lines(limits: Limits) -> str:
+    moved, reached = scaled(limits.bytes_moved, "B"), scaled(limits.bytes_moved / limits.small_ms * 1e3, "B/s")
+    flop = scaled(limits.flop / limits.large_ms * 1e3, "FLOP/s")
+    lines = [
+        f"a pass of {limits.small_tokens} tokens, {limits.small_ms:.1f} ms, reads {moved}: {reached}, "
+        f"{limits.of_bandwidth:.0%} of the {scaled(limits.bandwidth, 'B/s')} that reading memory reaches here",
+        f"a pass of {limits.large_tokens} tokens, {limits.large_ms:.1f} ms: {flop}, {limits.of_flops:.0%} of the "
+        f"{scaled(limits.flops, 'FLOP/s')} that the best matrix product reaches here",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,46 @@
+"""Where the time of a request goes: the parts are all there, and the numbers are those of a real worker."""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from edgeguard.bench.breakdown import PARTS, STREAMS, steady_fields
+from edgeguard.cli.main import main
+from edgeguard.config import load_config
+from tests.engine_setup import apart, write_config
+from tests.tiny import tiny_model
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("robot")
+    timing = "[timing]\nperiod_ms = 40\ndeadline_ms = 5_000\n[model]"
+    return write_config(folder, ("[model]", timing), ("./model", str(tiny_model(folder))))
+
+
+def test_steady_observations_change_in_their_numbers_only(config: Path) -> None:
+    steady = list(islice(steady_fields(load_config(config), seed=1), 5))
+    assert len({str(fields["front"]) for fields in steady}) == 5
+    assert len({(fields["words"], fields["door"]) for fields in steady}) == 1
+
+
+def test_every_part_of_a_request_has_its_time(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert apart(lambda: main(["bench", "--breakdown", str(config), "--requests", "12", "--json"])) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert set(found["streams"]) == set(STREAMS)
+    for stream in found["streams"].values():
+        assert set(stream["parts_ms"]) == set(PARTS)
+        assert all(part_ms >= 0 for part_ms in stream["parts_ms"].values())
+        assert stream["requests"] == 12
+        assert stream["total_ms"] <= stream["total_p99_ms"]
+        assert 1 <= stream["passes"] <= 3
+        assert 0 <= stream["accepted"] <= 1
+        assert stream["over_floor"] == pytest.approx(stream["total_ms"] / stream["floor_ms"])
+        assert stream["beside_ms"] < stream["total_ms"]
+    limits = found["limits"]
+    assert limits["small_tokens"] == 2 < limits["large_tokens"]
+    assert limits["of_bandwidth"] > 0 < limits["of_flops"]

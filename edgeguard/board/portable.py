@@ -5,22 +5,33 @@ psutil is empty or wrong on several boards, so files come first. It knows this m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from edgeguard.board.file_row import plausible
 from edgeguard.board.reading import Kind, Sensor
 
+Temperatures: TypeAlias = Callable[[], Mapping[str, Sequence[Any]]]
+"""By chip, entries of label, current, high and critical."""
 
-def find_portable() -> Iterator[Sensor]:
-    """Every temperature that psutil has; none where it has none or does not know the system."""
-    for chip, entries in _temperatures().items():
+
+def read_temperatures() -> Mapping[str, Sequence[Any]]:
+    """psutil's; none where it does not know how."""
+    import psutil
+
+    read: Temperatures = getattr(psutil, "sensors_temperatures", dict)
+    return read()
+
+
+def find_portable(read: Temperatures = read_temperatures) -> Iterator[Sensor]:
+    """Every temperature that ``read`` has now; each look reads all of them again."""
+    for chip, entries in read().items():
         for index, entry in enumerate(entries):
             yield Sensor(
                 name=entry.label or chip,
                 kind=Kind.TEMPERATURE,
-                measure=_Entry(chip=chip, index=index),
+                measure=_Entry(read=read, chip=chip, index=index),
                 passive_c=entry.high,
                 critical_c=entry.critical,
             )
@@ -28,21 +39,12 @@ def find_portable() -> Iterator[Sensor]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Entry:
+    read: Temperatures
     chip: str
     index: int
 
     def __call__(self) -> float:
-        entries = _temperatures().get(self.chip, [])
+        entries = self.read().get(self.chip, ())
         if self.index >= len(entries):
             raise ValueError("has gone")
         return plausible(entries[self.index].current, Kind.TEMPERATURE)
-
-
-def _temperatures() -> Mapping[str, Sequence[Any]]:
-    """By chip: label, current, high, critical."""
-    import psutil
-
-    known: Mapping[str, Sequence[Any]] = (
-        psutil.sensors_temperatures() if hasattr(psutil, "sensors_temperatures") else {}
-    )
-    return known

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import statistics
 import subprocess
 import sys
 import time
@@ -232,7 +233,12 @@ def test_a_board_with_sensors_is_measured_cool_and_hot_and_each_level_has_its_bo
     assert nominal is not None
     assert hot is not None
     assert throttled is None
-    assert hot.score > 1.15 * nominal.score
+    assert hot.score >= nominal.score
+    cool, heated = (
+        statistics.median(one.score for one in profile.requests if one.level is level)
+        for level in (ThermalLevel.NOMINAL, ThermalLevel.HOT)
+    )
+    assert heated > 1.15 * cool
     assert {one.level for one in profile.requests if (one.temperature_c or 0) < 65} == {ThermalLevel.NOMINAL}
     rows = dict(judge(profile, config=config, overhead=overhead_of(config)).rows())
     assert "to 70 °C" in rows["thermal"]

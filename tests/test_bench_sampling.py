@@ -141,6 +141,17 @@ def test_a_machine_busy_in_most_blocks_is_too_busy_to_measure() -> None:
     assert caught.value.exit_code == 3
 
 
+def test_what_was_dropped_before_an_interruption_does_not_count_as_too_busy_now() -> None:
+    bench = Bench(lambda _: 50, piece_ms=lambda now_ns: 1.0 if now_ns < START_NS + 2 * NS_PER_S else 4.7)
+    blocks = [bench.sampler.block() for _ in range(12)]
+    again = Tally()
+    for block in blocks:
+        again.take(block)
+    assert again.dropped == 10 * 11
+    assert len(again.kept) == 10
+    again.add(blocks[0])
+
+
 def test_samples_count_from_the_start_of_the_run_and_say_what_the_request_did() -> None:
     bench = Bench(lambda _: 50, bound_ns=7, rung="short", drafted_tokens=3)
     bench.run(10)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -123,12 +124,32 @@ def test_flat_is_five_windows_within_a_degree_and_a_twentieth() -> None:
     assert not latency_flat(windows(500, 100, 106, 102, 101, 100))
 
 
-@pytest.mark.parametrize(("celsius", "heated"), [(69.0, False), (66.0, True), (None, True)])
-def test_what_has_cooled_is_heated_again_and_where_nobody_can_tell_always(celsius: float | None, heated: bool) -> None:
-    bench = Bench(celsius=lambda _: celsius)
-    soak = Soak(elapsed_ns=1, heater="", latency_flat=True, end_c=None if celsius is None else 70.0)
-    bench.soaker.keep_hot(bench.model, soak)  # type: ignore[arg-type]
-    assert (bench.model.asked > 0) is heated
+HEATED = Soak(elapsed_ns=1, heater="", latency_flat=True, end_c=70.0)
+
+
+def test_what_has_cooled_is_heated_until_it_is_hot_again() -> None:
+    bench = Bench(celsius=lambda minutes: 64.0 + 2 * minutes)
+    bench.soaker.keep_hot(bench.model, HEATED)  # type: ignore[arg-type]
+    assert bench.model.minutes == pytest.approx(1.75, abs=0.02)  # to 67.5 degrees, half of the margin of hot
+    asked = bench.model.asked
+    bench.soaker.keep_hot(bench.model, HEATED)  # type: ignore[arg-type]
+    assert bench.model.asked == asked
+
+
+def test_what_does_not_get_hot_again_is_not_waited_for_without_end() -> None:
+    bench = Bench(celsius=lambda _: 50.0)
+    bench.soaker.keep_hot(bench.model, HEATED)  # type: ignore[arg-type]
+    assert bench.model.minutes == pytest.approx(5, abs=0.02)
+
+
+def test_where_nobody_can_tell_it_is_heated_for_a_while_every_ten_blocks() -> None:
+    bench = Bench()
+    heated = []
+    for _ in range(21):
+        before = bench.model.asked
+        bench.soaker.keep_hot(bench.model, replace(HEATED, end_c=None))  # type: ignore[arg-type]
+        heated.append(bench.model.asked > before)
+    assert [number for number, one in enumerate(heated) if one] == [0, 10, 20]
 
 
 def test_the_end_of_the_robots_own_software_ends_it() -> None:

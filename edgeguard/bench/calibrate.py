@@ -122,12 +122,10 @@ class _Bench:
         with tempfile.TemporaryDirectory(prefix="edgeguard-") as folder:
             prices = Path(folder) / "provisional.json"
             write_profile(provisional_profile(self.config, fingerprint=fingerprint, priced=self.done.priced), prices)
-            self._sample("measuring", prices, soaked=False)
+            if self.done.soak is None:
+                self._sample("measuring", prices, soaked=False)
             if self.effort.soak_ns:
-                with self._worker(prices) as sampler:
-                    if self.done.soak is None:
-                        self.done.soak = self._soaker().soak(sampler, limit_ns=self.effort.soak_ns)
-                        self.journal.soak(self.done.soak)
+                self._soak(prices)
                 self._sample("measuring hot", prices, soaked=True)
         return finished_profile(
             self.config,
@@ -158,6 +156,13 @@ class _Bench:
                 tally.add(self._checked(sampler, soaked=False))
                 self.progress("asking", min(len(tally.kept), effort.fit_requests), effort.fit_requests)
         return Priced(sweep=tuple(sweep), cost=fit_cost(sweep, tally.kept))
+
+    def _soak(self, prices: Path) -> None:
+        """Heat the board, unless that has been done; what has cooled since is heated again block by block."""
+        if self.done.soak is None:
+            with self._worker(prices) as sampler:
+                self.done.soak = self._soaker().soak(sampler, limit_ns=self.effort.soak_ns)
+            self.journal.soak(self.done.soak)
 
     def _sample(self, phase: str, prices: Path, *, soaked: bool) -> None:
         """Whole requests at one level, of one worker after the other, until enough of them count as independent."""
@@ -208,7 +213,7 @@ class _Bench:
         tally = Tally(limit=self.limit)
         for block in self.done.blocks:
             if soaked is None or block.samples[0].soaked is soaked:
-                tally.add(block)
+                tally.take(block)
         return tally
 
     def _checked(self, sampler: Sampler, *, soaked: bool) -> Block:

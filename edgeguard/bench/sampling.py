@@ -65,21 +65,25 @@ class Tally:
     def busy(self) -> float:
         return median(self.factors) if self.factors else 1.0
 
-    def add(self, block: Block) -> None:
-        """Keep a block or drop it, by the kernel alone; ``BusyError`` when most are dropped."""
-        self.blocks += 1
+    def take(self, block: Block) -> bool:
+        """Keep a block, or drop it by the kernel alone; whether it was kept."""
         self.skipped += block.skipped
-        if not block.busy(self.limit):
-            self.kept += block.samples
-            self.factors += [] if block.factor is None else [block.factor]
-            return
-        self.blocks_dropped += 1
-        self.dropped += len(block.samples)
+        if block.busy(self.limit):
+            self.dropped += len(block.samples)
+            return False
+        self.kept += block.samples
+        self.factors += [] if block.factor is None else [block.factor]
+        return True
+
+    def add(self, block: Block) -> None:
+        """``take`` a block that has just been made; ``BusyError`` when most of those are dropped."""
+        self.blocks += 1
+        self.blocks_dropped += not self.take(block)
         if self.blocks >= BLOCKS_BEFORE_VERDICT and 2 * self.blocks_dropped > self.blocks:
             raise BusyError(
                 "the machine is too busy to measure: a fixed piece of work took more than "
-                f"{self.limit:.2g} times what it needs in {self.blocks_dropped} of {self.blocks} blocks of "
-                f"requests, the last time {block.factor:.1f} times; end what else computes here, and calibrate again"
+                f"{self.limit:.2g} times what it needs in {self.blocks_dropped} of {self.blocks} blocks of requests, "
+                f"the last time {block.factor or 0.0:.1f} times; end what else computes here, and calibrate again"
             )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from edgeguard.budget.profile import Profile
 from edgeguard.budget.profile_json import load_profile
+from edgeguard.cli.check_prompt import prompt_costs, prompt_section, prompt_summary
 from edgeguard.clock import NS_PER_S, ms_from_ns
 from edgeguard.errors import BoundError
 from edgeguard.guard.stopping import GUARD_DEATH, StoppingDistance, stopping_distances
@@ -21,6 +22,7 @@ from edgeguard.runtime.serial_wire import command_wire_ns, wire_expiry, wire_gua
 from edgeguard.types import ThermalLevel
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
     from rich.table import Table
 
 _DESCRIPTION = """\
@@ -29,8 +31,11 @@ the budget of one decision, from the capture of the observation to the command's
 robot travels in each of its stops. With --profile, the measured bound is part of the budget: the worst of all thermal
 levels, with the quick way's margin; a profile of another board or period is refused, with the difference.
 
-Needs neither the model nor the robot. Exit code 0: usable; 2: it is not; 4: the bound does not fit the deadline; 7: the
-profile is another board's.
+With --prompt it also says what each field of the observation costs in tokens (with --profile, in milliseconds), where a
+digit less would pay, and which order would let more of the last prompt be reused; that needs the model's tokenizer.
+
+Else it needs neither the model nor the robot. Exit code 0: usable; 2: it is not; 4: the bound does not fit the deadline;
+7: the profile is another board's.
 """
 
 
@@ -44,6 +49,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("config", type=Path, metavar="CONFIG", help="the configuration, for example robot.toml")
     parser.add_argument("--profile", type=Path, help="a calibration profile, for the bound")
     parser.add_argument("--age-ms", type=float, help="age of an observation when it arrives (default: max_age_ms)")
+    parser.add_argument("--prompt", action="store_true", help="what each field costs; needs the model")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(func=run)
 
@@ -57,10 +63,13 @@ def run(arguments: argparse.Namespace) -> int:
     stops = stopping_distances(config, wire_ns=command_wire_ns(config))
     if wire_expiry(config) == "none":  # then nothing stops it
         stops = tuple(stop for stop in stops if not stop.way.startswith(GUARD_DEATH))
+    costs = prompt_costs(config, profile) if arguments.prompt else []
     if arguments.json:
-        print(json.dumps({**_summary(assembly, budget, stops), **_levels(profile, budget)}, indent=2))
+        found = {**_summary(assembly, budget, stops), **_levels(profile, budget)}
+        print(json.dumps({**found, **(prompt_summary(costs) if costs else {})}, indent=2))
     else:
         _show(assembly, budget, stops, profile)
+        _print(*(prompt_section(costs) if costs else ()))
     if budget.slack_ms is not None and budget.slack_ms < 0:
         raise BoundError(
             f"{config.file}: the bound does not fit: {-budget.slack_ms:.1f} ms are missing. It would fit a deadline of "
@@ -68,6 +77,13 @@ def run(arguments: argparse.Namespace) -> int:
             f"{budget.age_ms + budget.slack_ms:.0f} ms old"
         )
     return 0
+
+
+def _print(*parts: RenderableType) -> None:
+    from rich.console import Console
+
+    for part in parts:
+        Console(highlight=False).print(part)
 
 
 def _usable(file: Path, *, period_ns: int) -> Profile:

@@ -91,6 +91,15 @@ class Prompt:
                     raise PromptError(f"field {name!r} is {text[:80]!r}, which spells a control token") from error
             raise
 
+    @property
+    def places(self) -> tuple[FieldSpec, ...]:
+        """The fields that it names, in its order."""
+        return self._user.places
+
+    def length(self, texts: Mapping[str, str]) -> int:
+        """How many tokens the prompt has whose places hold these texts."""
+        return len(self._request(texts))
+
     def _request(self, texts: Mapping[str, str]) -> list[int]:
         return self._fixed + self._encode(self._head.plus(self._user.fill_texts(texts), self._end))
 

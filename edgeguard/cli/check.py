@@ -34,8 +34,8 @@ levels, with the quick way's margin; a profile of another board or period is ref
 With --prompt it also says what each field of the observation costs in tokens (with --profile, in milliseconds), where a
 digit less would pay, and which order would let more of the last prompt be reused; that needs the model's tokenizer.
 
-Else it needs neither the model nor the robot. Exit code 0: usable; 2: it is not; 4: the bound does not fit the deadline;
-7: the profile is another board's.
+Else it needs neither the model nor the robot. Exit code 0: usable; 2: it is not; 4: the bound does not fit the
+deadline; 7: the profile is another board's.
 """
 
 

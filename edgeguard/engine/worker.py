@@ -14,51 +14,26 @@ from becoming ready is said in ``failed``, with the exit code that the process l
 from __future__ import annotations
 
 import argparse
-import functools
 import gc
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from edgeguard.answer import Draft, PathPrices, parse_answer
-from edgeguard.budget import Plan, Planner, Profile, load_profile
+from edgeguard.answer import PathPrices
+from edgeguard.budget import Planner, Profile, load_profile
 from edgeguard.channel import Channel, Message
-from edgeguard.clock import Clock, SystemClock, ms_from_ns
+from edgeguard.clock import Clock, SystemClock
 from edgeguard.config import load_config
-from edgeguard.engine.decoder import Decoded
+from edgeguard.engine.attempt import Attempt, EndedError
 from edgeguard.engine.engine import CancelledPassError
 from edgeguard.engine.inbox import Inbox
 from edgeguard.engine.language_model import LanguageModel, load_language_model
 from edgeguard.errors import AnswerError, EdgeguardError
 from edgeguard.messages import answer_message, read_request
-from edgeguard.types import Answer, Finish, Request, ThermalLevel, Value
-
-
-class EndedError(EdgeguardError):
-    """A request that ends without an answer, on purpose."""
-
-    def __init__(self, finish: Finish, detail: str) -> None:
-        self.finish = finish
-        super().__init__(detail)
-
-
-@dataclass(slots=True, kw_only=True)
-class _Work:
-    """One request while it is worked on."""
-
-    request: Request
-    admit: bool
-    token_by_token: bool
-    may_draft: bool
-    started_ns: int
-    plan: Plan | None = None
-    tokenise_ns: int = 0
-    parse_ns: int = 0
-    decoded: Decoded | None = None
+from edgeguard.types import Finish, ThermalLevel
 
 
 class Worker:
@@ -109,16 +84,18 @@ class Worker:
         if read is None:
             return
         request, admit = read
-        work = _Work(
+        attempt = Attempt(
+            model=self._model,
+            planner=self._planner,
+            clock=self._clock,
             request=request,
             admit=admit,
             token_by_token=message.get("token_by_token") is True,
             may_draft=message.get("draft") is not False,
-            started_ns=self._clock.now_ns(),
         )
         values, finish, detail = None, Finish.COMPLETE, ""
         try:
-            values = self._answer(work)
+            values = attempt.answer()
         except CancelledPassError:
             return
         except EndedError as end:
@@ -130,87 +107,7 @@ class Worker:
         except Exception as error:  # noqa: BLE001 - one request's failure, of whatever kind, is that request's alone
             traceback.print_exc()
             finish, detail = Finish.ERROR, f"{type(error).__name__}: {error}"
-        self._channel.send(answer_message(self._reply(work, finish=finish, values=values, detail=detail)))
-
-    def _answer(self, work: _Work) -> Mapping[str, Value]:
-        model, clock = self._model, self._clock
-        prompt = model.prompt.request(work.request.observation.fields)
-        work.tokenise_ns = clock.now_ns() - work.started_ns
-        if not model.fits(prompt):
-            raise EndedError(
-                Finish.INFEASIBLE,
-                f"a prompt of {len(prompt)} tokens and an answer of up to {model.answer_tokens} do not fit the cache "
-                f"of {model.engine.cache.capacity}",
-            )
-        self._admit(work, prompt_tokens=len(prompt))
-        decode = model.decoder.decode_token_by_token if work.token_by_token else model.decoder.decode
-        work.decoded = decode(prompt, guide=functools.partial(self._guide, work))
-        if work.decoded is None:
-            raise EndedError(Finish.DEADLINE, f"given up before pass {len(model.engine.passes) + 1}")
-        decoded_ns = clock.now_ns()
-        values = parse_answer(model.automaton.text(work.decoded.tokens), fields=model.fields)
-        work.parse_ns = clock.now_ns() - decoded_ns
-        return values
-
-    def _admit(self, work: _Work, *, prompt_tokens: int) -> None:
-        """By what the request costs behind the prefix alone: what else happens to be cached changes no verdict."""
-        if self._planner is None:
-            return
-        model, level = self._model, work.request.level
-        prefix = len(model.prompt.prefix)
-        draft = model.decoder.draft(model.automaton.start)
-        left_ns = work.request.answer_by_ns - work.started_ns
-        plan = self._planner.plan(
-            draft.reaches if work.may_draft else draft.reaches[:1],
-            pending=prompt_tokens - prefix,
-            cached=prefix,
-            left_ns=left_ns,
-            level=level,
-        )
-        work.plan = plan
-        if not work.admit or plan.fits(left_ns):
-            return
-        if plan.bound_ns is None:
-            raise EndedError(Finish.INFEASIBLE, f"the board is {level.label}, and was never measured so")
-        raise EndedError(
-            Finish.INFEASIBLE,
-            f"the bound of {ms_from_ns(plan.bound_ns):.1f} ms does not fit the {ms_from_ns(left_ns):.1f} ms left",
-        )
-
-    def _guide(self, work: _Work, draft: Draft, *, state: int, pending: int, cached: int) -> int | None:
-        """The ``Guide`` of one request's decoding."""
-        left_ns = work.request.answer_by_ns - self._clock.now_ns()
-        reaches = draft.reaches if work.may_draft else draft.reaches[:1]
-        if self._planner is None or work.plan is None:
-            return len(reaches) - 1 if left_ns > 0 else None
-        made = self._model.engine.passes
-        reach = min(work.plan.reach, len(reaches) - 1)
-        if made:
-            left_of_promise_ns = work.plan.promised_ns - self._planner.spent_ns([(one.k, one.p) for one in made])
-            reach = self._planner.reach(reaches, pending=pending, cached=cached, left_of_promise_ns=left_of_promise_ns)
-        late = self._planner.more_likely_late(
-            reaches, reach, state=state, pending=pending, cached=cached, left_ns=left_ns
-        )
-        return None if late else reach
-
-    def _reply(self, work: _Work, *, finish: Finish, values: Mapping[str, Value] | None, detail: str) -> Answer:
-        decoded = work.decoded
-        return Answer(
-            request_id=work.request.request_id,
-            epoch=work.request.epoch,
-            finish=finish,
-            values=values,
-            detail=detail,
-            bound_ns=None if work.plan is None else work.plan.bound_ns,
-            started_ns=work.started_ns,
-            finished_ns=self._clock.now_ns(),
-            tokenise_ns=work.tokenise_ns,
-            parse_ns=work.parse_ns,
-            passes=tuple(self._model.engine.passes),
-            confidence=None if decoded is None else decoded.confidence,
-            drafted_tokens=0 if decoded is None else decoded.drafted,
-            accepted_tokens=0 if decoded is None else decoded.accepted,
-        )
+        self._channel.send(answer_message(attempt.reply(finish=finish, values=values, detail=detail)))
 
 
 def _planner(model: LanguageModel, profile: Profile, uncalibrated_factor: float | None) -> Planner:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 import struct
+import subprocess
+import sys
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import cobs_vectors
@@ -16,6 +19,7 @@ import pytest
 from cobs import cobs
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from robot import CONFIG
 
 from edgeguard.errors import ConfigError
 from edgeguard.link import CODECS, Carries, Codec, expiry_of, feedback_of, guarantee, make_codec
@@ -511,3 +515,22 @@ def test_flags_of_later_firmware_are_ignored() -> None:
     assert isinstance(echo, Echo)
     assert echo.flags == MotorFlag.MOVING
     assert echo.axes == {"linear": 0.5, "angular": None}
+
+
+WITHOUT = """
+import sys
+sys.modules["pymavlink"] = None
+from edgeguard.cli.main import main
+sys.exit(main(["check", sys.argv[1]]))
+"""
+
+
+def test_without_pymavlink_the_extra_is_named_and_without_mavlink_it_is_not_imported(tmp_path: Path) -> None:
+    file = tmp_path / "robot.toml"
+    file.write_text(CONFIG + 'codec = "mavlink"\nwatchdog = true\n[link.mavlink]\nforward = "linear"\n')
+    done = subprocess.run([sys.executable, "-c", WITHOUT, str(file)], capture_output=True, text=True, check=False)
+    assert done.returncode == 12
+    assert "the codec mavlink needs the package 'pymavlink': pip install 'edgeguard[mavlink]'" in done.stderr
+    file.write_text(CONFIG)
+    done = subprocess.run([sys.executable, "-c", WITHOUT, str(file)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

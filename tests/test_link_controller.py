@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import count, pairwise
 
 import pytest
@@ -371,3 +372,22 @@ def test_an_axis_that_holds_goes_where_a_stop_says():
     motor.ease(0.1)
     motor.advance(1)
     assert motor.value == 0.1
+
+
+def test_one_that_reads_lines_and_has_no_watchdog_goes_on_for_ever() -> None:
+    """What best effort means: nothing but another command ends the last one."""
+    codec = partial(make_codec, "text", axes=["wheel"], options={"format": "{wheel:.3f}\n"})
+    core = ControllerCore(
+        axes=[MotorAxis(name="wheel", accel=ACCEL, decel=DECEL)],
+        codec=codec(),
+        link_timeout_ms=None,
+        draw_session=lambda: 1,
+        start_ns=START_NS,
+    )
+    command = Command(axes={"wheel": 0.5}, action=Action.MOVE, session=9, sequence=7, life_ms=80)
+    assert core.receive(codec().encode(command), now_ns=START_NS) == b"", "it has nothing to say"
+    core.advance(START_NS + 3_600 * NS_PER_S // 100)
+    assert core.values == {"wheel": 0.5}
+    assert not core.stops
+    assert core.receive(codec().encode(command), now_ns=core.received[-1].received_ns + NS_PER_S) == b""
+    assert len(core.received) == 2, "without numbers nothing is old"

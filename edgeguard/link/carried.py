@@ -37,7 +37,7 @@ def guarantee(carries: Carries, *, expiry: Expiry, timeout_ms: float, note: str 
         measured = Carries.MEASURED in carries
         lacking.append("an echo of what was taken" if measured else "any echo: whether it listens is not known")
     if lacking:
-        said.append(f"It cannot carry {', '.join(lacking)}.")
+        said.append(f"This protocol cannot carry {', '.join(lacking)}.")
     return " ".join([*said, note] if note else said)
 
 

@@ -87,6 +87,20 @@ def test_as_a_process_it_looks_at_this_machine_and_ends_with_the_guard() -> None
         os.kill(board_watch.pid, 0)
 
 
+def test_it_has_ordinary_priority_whoever_starts_it() -> None:
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    except PermissionError:
+        pytest.skip("real-time priority is not permitted here")
+    try:
+        board_watch = BoardWatch(now_ns=0)
+    finally:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    _first_look(board_watch)
+    assert os.sched_getscheduler(board_watch.pid) == os.SCHED_OTHER
+    board_watch.close()
+
+
 def test_when_it_is_dead_the_board_is_unobserved_which_is_said_once() -> None:
     board_watch = BoardWatch(now_ns=0)
     state = _first_look(board_watch)

@@ -7,7 +7,9 @@ It may be late or dead: nobody waits for it, and ``BoardWatch`` says when it has
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import os
 import select
 import signal
 import subprocess
@@ -77,6 +79,8 @@ def watch(channel: Channel, thermometer: Thermometer, *, look_every_ns: int = LO
 
 def main(argv: list[str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the guard's; we end when it does
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))  # whoever started us may be a real-time thread
     soaked_c = float(argv[1]) if len(argv) > 1 else None
     watch(Channel.from_fd(int(argv[0])), Thermometer(find_board(), clock=SystemClock(), soaked_c=soaked_c))
 

@@ -151,7 +151,7 @@ def test_a_header_comes_back_with_all_that_the_settings_are_made_of(tmp_path):
 
 def test_a_header_holds_a_schema_that_the_configuration_only_names(tmp_path):
     text = robot_toml()
-    begin, end = text.index("[answer.schema]"), text.index("[[field]]")
+    begin, end = text.index("[answer]"), text.index("[[field]]")
     (tmp_path / "answer.json").write_text(
         '{"type":"object","properties":{"speed":{"type":"number","minimum":-0.2,"maximum":0.5,"multipleOf":0.1},'
         '"turn":{"enum":["left","straight","right"]},"grip":{"type":"boolean"}}}'

@@ -215,6 +215,15 @@ class TestRelease:
         armed.advance(100)
         assert len(armed.records) - count == 8
 
+    @pytest.mark.parametrize(("early_ns", "waits"), [(100 * MS, False), (100 * MS + 1, True)])
+    def test_half_a_period_early_is_early_enough(self, armed, early_ns, waits):
+        begin_ns = armed.now_ns
+        armed.observe()
+        armed.answer()
+        armed.advance(95)
+        armed.now_ns = begin_ns + 200 * MS - early_ns
+        assert (armed.observe().request is None) is waits
+
     def test_one_that_comes_while_a_request_is_open_waits_for_it(self):
         rig = Rig(settings(PLANT + "[timing]\ndeadline_ms = 400\nmax_age_ms = 100\n")).arm()
         first = rig.observe().request

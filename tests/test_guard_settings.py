@@ -65,6 +65,13 @@ class TestSettings:
         )
         assert [(band.field, band.until) for band in settings(nested).bands] == [("front_m", 0.5), ("linear", 0.2)]
 
+    def test_an_interlock_may_have_one_too(self):
+        banded = PLANT.replace(
+            'name = "docked"\nwhen = { field = "docked", equals = true }',
+            'name = "docked"\nwhen = { field = "front_m", below = 1.0, until_above = 1.5 }',
+        )
+        assert [band.until for band in settings(banded).bands] == [0.5, 1.5]
+
     def test_a_range_beyond_float32_is_refused(self):
         with pytest.raises(ConfigError, match="angular"):
             settings(PLANT.replace("min = -1.0\nmax = 1.0", "min = -1e39\nmax = 1.0"))

@@ -31,8 +31,8 @@ def run_of(file: Path) -> Timeline:
     return simulate(read_scenario(file))
 
 
-def test_there_are_ten():
-    assert len(FILES) == 10
+def test_there_are_a_dozen():
+    assert len(FILES) == 12
 
 
 @each

@@ -15,12 +15,14 @@ from edgeguard.clock import ms_from_ns, ns_from_ms
 from edgeguard.config import Config
 from edgeguard.config.reader import Table
 from edgeguard.simulation.source import STAMPS
-from edgeguard.types import Cause, Finish, OperatorWord
+from edgeguard.types import Cause, Finish, OperatorWord, ThermalLevel
 
 if TYPE_CHECKING:
     from edgeguard.simulation.world import World
 
 LONGEST_MS = 3_600_000
+
+BOARD = (*(level.label for level in ThermalLevel), "critical")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,8 +94,8 @@ def _read_cleared(table: Table, key: str, _config: Config) -> tuple[Cause, ...]:
     return tuple(cause for cause in Cause if cause.value in names)
 
 
-def _read_latencies(table: Table, key: str, _config: Config) -> tuple[int, ...]:
-    """One latency for all requests, or several that are taken in turn."""
+def _read_durations(table: Table, key: str, _config: Config) -> tuple[int, ...]:
+    """One for all, or several: latencies that are taken in turn, a bound for each thermal level that was reached."""
     value = table.raw(key, kind=object, name="milliseconds, or a list of them")
     given = value if isinstance(value, list) else [value]
     if not given or not all(isinstance(one, (int, Decimal)) and 0 <= one <= LONGEST_MS for one in given):
@@ -131,8 +133,8 @@ def _say_fields(fields: Mapping[str, Any]) -> str:
     )
 
 
-def _say_latencies(latencies_ns: tuple[int, ...]) -> str:
-    return "answers in " + ", ".join(f"{ms_from_ns(one):g}" for one in latencies_ns) + " ms"
+def _say_durations(durations_ns: tuple[int, ...]) -> str:
+    return ", ".join(f"{ms_from_ns(one):g}" for one in durations_ns) + " ms"
 
 
 def _end_conditions(world: World, causes: tuple[Cause, ...]) -> None:
@@ -172,12 +174,21 @@ KINDS: Mapping[str, Kind] = {
         do=_assign("worker", "values"),
         call=lambda values: f"answer {_say_fields(values)}",
     ),
-    "latency_ms": Kind(read=_read_latencies, do=_set_latencies, call=_say_latencies),
+    "latency_ms": Kind(
+        read=_read_durations,
+        do=_set_latencies,
+        call=lambda latencies_ns: f"answers in {_say_durations(latencies_ns)}",
+    ),
     "finish": _one_of({one.value: _set("worker", "finish", one) for one in Finish}, "answers:"),
+    "confidence": Kind(
+        read=lambda table, key, _config: table.number(key, low=0, high=1),
+        do=_assign("worker", "confidence"),
+        call=lambda confidence: f"answers {confidence:.0%} sure",
+    ),
     "bound_ms": Kind(
-        read=_milliseconds,
-        do=_assign("worker", "bound_ns"),
-        call=lambda bound_ns: f"bound {ms_from_ns(bound_ns):g} ms",
+        read=_read_durations,
+        do=_assign("worker", "bounds_ns"),
+        call=lambda bounds_ns: f"bound {_say_durations(bounds_ns)}",
     ),
     "worker": _one_of(
         {
@@ -203,6 +214,10 @@ KINDS: Mapping[str, Kind] = {
         "motor controller",
     ),
     # The operator, and the machine.
+    "board": _one_of(
+        {name: (lambda world, name=name: world.heat(name)) for name in BOARD},  # type: ignore[misc]
+        "board",
+    ),
     "operator": _one_of(
         {word.value: (lambda world, word=word: world.say(word)) for word in OperatorWord},  # type: ignore[misc]
         "operator:",

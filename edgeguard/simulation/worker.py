@@ -14,15 +14,15 @@ from edgeguard.clock import NS_PER_MS
 from edgeguard.guard.interface import Promise, WorkerPhase, WorkerStatus
 from edgeguard.runtime.supervisor import BACK_OFF_FIRST_NS, BACK_OFF_LIMIT_NS
 from edgeguard.simulation.agenda import Agenda
-from edgeguard.types import Answer, Finish, Request, Value
+from edgeguard.types import Answer, Finish, Request, ThermalLevel, Value
 
 _EXIT_NOTICED_NS = 20 * NS_PER_MS
 """From a kill to the spawner's word that the process has gone. Plausible, not measured."""
 
 
-def _promise(bound_ns: int) -> Promise:
-    """A calibration of independent requests at p99, on a board without sensors."""
-    return Promise(bounds_ns=(bound_ns,), alpha=0.01, lag=1, observed=False)
+def _promise(bounds_ns: tuple[int, ...]) -> Promise:
+    """A calibration of independent requests, at p99."""
+    return Promise(bounds_ns=bounds_ns[: len(ThermalLevel)], alpha=0.01, lag=1, observed=True)
 
 
 class SimulatedWorker:
@@ -40,7 +40,8 @@ class SimulatedWorker:
         self.latencies_ns: Iterator[int] = repeat(100 * NS_PER_MS)  # one for each request
         self.values: Mapping[str, Value] = {}
         self.finish = Finish.COMPLETE
-        self.bound_ns: int | None = None
+        self.confidence = 1.0
+        self.bounds_ns: tuple[int, ...] = ()  # of each thermal level that was reached; none: never calibrated
         self.broken = False  # every start fails
         self.starts = 0
         self._agenda = agenda
@@ -59,7 +60,7 @@ class SimulatedWorker:
 
     @property
     def status(self) -> WorkerStatus:
-        promise = None if self.bound_ns is None else _promise(self.bound_ns)
+        promise = _promise(self.bounds_ns) if self.bounds_ns else None
         return WorkerStatus(phase=self._phase, promise=promise, detail=self._detail)
 
     def take_answers(self) -> tuple[Answer, ...]:
@@ -139,7 +140,7 @@ class SimulatedWorker:
             finish=self.finish,
             values=self.values if complete else None,
             detail="" if complete else "as scripted",
-            bound_ns=self.bound_ns,
+            confidence=self.confidence if complete else None,
             started_ns=started_ns,
             finished_ns=self._clock(),
         )

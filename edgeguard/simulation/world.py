@@ -13,7 +13,7 @@ from edgeguard.simulation.scenario import Scenario
 from edgeguard.simulation.source import ObservationSource
 from edgeguard.simulation.wire import SimulatedWire
 from edgeguard.simulation.worker import SimulatedWorker
-from edgeguard.types import Cause, Observation, OperatorWord
+from edgeguard.types import BoardState, Cause, Observation, OperatorWord, ThermalLevel
 
 START_NS = NS_PER_S
 
@@ -31,6 +31,7 @@ class World:
         self._suspended_ns = 0
         self._observation: Observation | None = None
         self._operator: list[OperatorWord] = []
+        self._board: BoardState | None = None
         self.wire: SimulatedWire = SimulatedWire(config, self.agenda, on_arrival=self._tell)
         self.worker: SimulatedWorker = SimulatedWorker(
             self.agenda,
@@ -62,6 +63,7 @@ class World:
         self.news = False
         observation, self._observation = self._observation, None
         operator, self._operator = tuple(self._operator), []
+        board, self._board = self._board, None
         return Inputs(
             worker=self.worker.status,
             link=self.wire.poll(now_ns=self.clock_ns()),
@@ -71,6 +73,7 @@ class World:
             conditions=tuple(self.conditions.items()),
             boottime_offset_ns=self._suspended_ns,
             lateness_ns=lateness_ns,
+            board=board,
         )
 
     def carry_out(self, effects: Effects, *, operator: tuple[OperatorWord, ...]) -> None:
@@ -89,6 +92,19 @@ class World:
     def say(self, word: OperatorWord) -> None:
         """The operator speaks."""
         self._operator.append(word)
+        self._tell()
+
+    def heat(self, name: str) -> None:
+        """The board's watch tells of another level, by its label, or of a critical temperature."""
+        levels = {level.label: level for level in ThermalLevel}
+        self._board = BoardState(
+            level=levels.get(name, ThermalLevel.HOT),
+            observed=True,
+            critical=name not in levels,
+            hottest_c=None,
+            read_ns=self.clock_ns(),
+            detail=f"as scripted: {name}",
+        )
         self._tell()
 
     def starve(self, for_ns: int) -> None:

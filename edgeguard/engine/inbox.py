@@ -1,7 +1,10 @@
-"""What the worker has been told, kept by a thread that listens while a pass runs: the newest request, and orders.
+"""What the worker has been told: the newest request, and orders; also while a pass runs.
 
 The newest request wins: it replaces one that waits and cancels one that runs. A closed channel ends the process at
 once, in whatever pass it is: nobody is left to answer.
+
+One thread at a time listens, and only that one touches what was told: whoever asks for work, as long as there is none,
+so that a request reaches it without a second thread to wake; and a thread of our own while work is done.
 """
 
 from __future__ import annotations
@@ -16,39 +19,55 @@ from edgeguard.channel import Channel, Message
 
 
 class Inbox:
-    """``begin`` is called, under the lock, when a request is taken; ``cancel`` when nobody waits for it any more."""
+    """``begin`` is called when a request is taken; ``cancel``, from another thread, when nobody waits for it."""
 
     def __init__(self, *, channel: Channel, begin: Callable[[], None], cancel: Callable[[], None]) -> None:
         self._channel = channel
         self._begin = begin
         self._cancel = cancel
-        self._changed = threading.Condition()
         self._orders: deque[Message] = deque()
         self._request: Message | None = None
         self._running: object = None
-        threading.Thread(target=self._listen, name="inbox", daemon=True).start()
+        self._bell, self._cord = os.pipe()  # pulled when the work is done
+        self._working, self._stood_down = threading.Semaphore(0), threading.Semaphore(0)
+        self._at_work = False
+        threading.Thread(target=self._listen_while_working, name="inbox", daemon=True).start()
 
     def take(self) -> Message:
         """Wait for the next order or request, orders first. What was taken before is done."""
-        with self._changed:
-            self._running = None
-            self._changed.wait_for(lambda: self._orders or self._request is not None)
-            if self._orders:
-                return self._orders.popleft()
+        if self._at_work:
+            os.write(self._cord, b"!")
+            self._stood_down.acquire()
+        self._running, self._at_work = None, True
+        while not self._orders and self._request is None:
+            select.select([self._channel], [], [])
+            self._read()
+        if self._orders:
+            message = self._orders.popleft()
+        else:
+            assert self._request is not None
             message, self._request = self._request, None
-            assert message is not None
             self._running = message.get("request_id")
             self._begin()
-            return message
+        self._working.release()
+        return message
 
-    def _listen(self) -> None:
-        while not self._channel.closed:
-            select.select([self._channel], [], [])
-            for message in self._channel.receive():
-                with self._changed:
-                    self._note(message)
-                    self._changed.notify()
-        os._exit(0)
+    def _listen_while_working(self) -> None:
+        while True:
+            self._working.acquire()
+            while True:
+                heard, _, _ = select.select([self._channel.fileno(), self._bell], [], [])
+                if self._bell in heard:
+                    os.read(self._bell, 1)
+                    break
+                self._read()
+            self._stood_down.release()
+
+    def _read(self) -> None:
+        for message in self._channel.receive():
+            self._note(message)
+        if self._channel.closed:
+            os._exit(0)
 
     def _note(self, message: Message) -> None:
         if message["type"] == "request":

@@ -297,3 +297,19 @@ def test_a_configuration_that_is_wrong_is_refused_with_every_problem(robot):
     with pytest.raises(ConfigError) as caught, robot.guarded():
         pass
     assert len(caught.value.problems) == 2  # no number for "halt", and "stop" is nothing that it may say
+
+
+def test_a_machine_that_slows_down_disarms_the_model_and_only_a_proof_arms_it_again(robot):
+    """As a quota of the processor does: every answer in time, and each longer than the bound and its margin."""
+    with robot.guarded() as guard:
+        robot.behave(slower=8.0)  # some 38 ms of the 60, and the bound is 20
+        slow = drive(guard, 20)
+        alarmed = guard.status()
+        robot.behave()
+        proof = drive(guard, 40)
+        status = guard.wait_armed(timeout_s=20, observe_with=AHEAD)
+    assert Cause.DRIFT_ALARM in alarmed.causes
+    assert Cause.DRIFT_ALARM in slow[-1].decision.causes
+    assert {record.decision.source for record in proof} == {Source.SAFE}
+    assert status.mode is Mode.ARMED
+    assert_no_decision_waited(slow + proof)

@@ -1,0 +1,54 @@
+"""What a profile promises, in the guard's words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from robot import Robot
+
+from edgeguard.budget import load_profile
+from edgeguard.runtime.profile_check import LEAST_ALPHA, promise_of
+from edgeguard.types import ThermalLevel
+
+MS = 1_000_000
+
+
+@pytest.fixture
+def profile(tmp_path):
+    return load_profile(Robot(tmp_path, motors=None).profile)
+
+
+def at(profile, level, bound_ms, **changed):
+    return replace(profile.bounds[0], **{"level": level, "bound_ns": bound_ms * MS, "score": 1.0, **changed})
+
+
+def test_every_level_that_was_reached_has_its_bound(profile):
+    bounds = (at(profile, ThermalLevel.NOMINAL, 20), at(profile, ThermalLevel.HOT, 30))
+    promise = promise_of(replace(profile, bounds=bounds, thermal="observed", margin=1.0))
+    assert promise.bounds_ns == (20 * MS, 30 * MS)
+    assert (promise.reached, promise.observed) == (ThermalLevel.HOT, True)
+
+
+def test_the_margin_of_a_quick_calibration_is_in_them(profile):
+    promise = promise_of(replace(profile, bounds=(at(profile, ThermalLevel.NOMINAL, 20),), margin=1.5))
+    assert promise.bounds_ns[0] == 30 * MS
+
+
+def test_it_is_as_cautious_as_the_weakest_of_them(profile):
+    bounds = (
+        at(profile, ThermalLevel.NOMINAL, 20, percentile=0.99, lag=2),
+        at(profile, ThermalLevel.HOT, 30, percentile=0.95, lag=5, score=2.0),
+    )
+    promise = promise_of(replace(profile, bounds=bounds))
+    assert (promise.alpha, promise.lag) == (pytest.approx(0.05), 5)
+
+
+def test_no_profile_promises_for_certain(profile):
+    promise = promise_of(replace(profile, bounds=(at(profile, ThermalLevel.NOMINAL, 20, percentile=1.0),)))
+    assert promise.alpha == LEAST_ALPHA
+
+
+def test_one_of_a_ladder_alone_promises_what_holds_on_every_rung(profile):
+    promise = promise_of(replace(profile, bounds=(at(profile, ThermalLevel.HOT, 25, rung="short"),), margin=1.0))
+    assert promise.bounds_ns == (25 * MS,)

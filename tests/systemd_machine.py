@@ -1,18 +1,21 @@
-"""A systemd of its own that runs the shipped unit: in namespaces, on an overlay of this machine, which stays untouched.
+"""A systemd of its own that runs the service as ``edgeguard install`` writes it: in namespaces, on an overlay.
 
-Needs root and leave to mount. What differs from an installed service is written as a drop-in: this machine's Python may
-lie in a home, the port is a pty, the worker is the tests' own. The checkout and its environment are bound below /opt,
-where an installed service has them: a checkout in /tmp would be hidden from a service with a /tmp of its own.
+This machine stays untouched. Needs root and leave to mount. What differs from an installed service is written as a
+drop-in: this machine's Python may lie in a home, the port is a pty, the worker is the tests' own. The checkout and its
+environment are bound below /opt, where an installed service has them: a checkout in /tmp would be hidden from a service
+with a /tmp of its own.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from robot import FAKE_WORKER, Robot
 
@@ -33,16 +36,19 @@ mount --rbind /dev dev
 mount --rbind /sys sys
 mount -t cgroup2 cgroup2 sys/fs/cgroup
 mkdir -p opt/edgeguard/bin opt/edgeguard/source opt/edgeguard/environment
-mkdir -p etc/edgeguard etc/systemd/system/edgeguard.service.d var/lib/edgeguard
+mkdir -p etc/edgeguard etc/systemd/system/edgeguard.service.d var/lib/edgeguard var/cache/edgeguard
 mount --bind "$SOURCE" opt/edgeguard/source
 mount --bind "$ENVIRONMENT" opt/edgeguard/environment
-cp "$FILES"/robot.toml "$FILES"/robot.fake_worker.json etc/edgeguard/
+mkdir files
+cp "$FILES"/robot.toml files/
+cp "$FILES"/robot.fake_worker.json etc/edgeguard/
 cp "$FILES"/robot.profile.json var/lib/edgeguard/
 cp "$FILES"/edgeguard opt/edgeguard/bin/
 cp "$FILES"/test.conf etc/systemd/system/edgeguard.service.d/
-cp "$UNITS"/edgeguard.service etc/systemd/system/
 if [ -d root ]; then chmod o+x root; fi
-systemd-sysusers --root=. "$UNITS"/edgeguard.sysusers.conf
+chroot . env PYTHONPATH=/opt/edgeguard/source /opt/edgeguard/bin/edgeguard install /files/robot.toml \
+  --executable /opt/edgeguard/bin/edgeguard --write
+systemd-sysusers --root=. "$PWD"/etc/sysusers.d/edgeguard.conf
 exec chroot . /bin/sh -c "exec $SYSTEMD --system --unit=edgeguard.service --show-status=no --log-target=null"
 """
 
@@ -77,7 +83,6 @@ class Machine:
             "FILES": files,
             "SOURCE": ROOT,
             "ENVIRONMENT": sys.prefix,
-            "UNITS": ROOT / "systemd",
             "SYSTEMD": SYSTEMD,
             "container": "test",
         }
@@ -104,6 +109,12 @@ class Machine:
         """The output of a command on that machine."""
         inside = ["nsenter", "--target", str(self._init), "--all", "--root", "--wd", "--", *argv]
         return subprocess.run(inside, capture_output=True, text=True, check=False).stdout
+
+    def doctor(self) -> dict[str, Any]:
+        """What ``edgeguard doctor --as-service`` says there."""
+        words = ("/opt/edgeguard/bin/edgeguard", "doctor", "--as-service", "--json")
+        found: dict[str, Any] = json.loads(self.run("env", "PYTHONPATH=/opt/edgeguard/source", *words))
+        return found
 
     def show(self, name: str) -> str:
         """A property of the service."""

@@ -17,6 +17,8 @@ import pytest
 from black_box import BlackBox
 from flights import steps_of
 
+from edgeguard.config.recording import DEFAULT_FILE_MB, DEFAULT_FILES
+from edgeguard.recorder.frame import FRAME_LIMIT_BYTES
 from edgeguard.recorder.log import read_flight
 from edgeguard.recorder.record import FlightHeader
 from edgeguard.recorder.rotation import flight_files, rotate
@@ -97,6 +99,10 @@ def test_fewer_files_than_before_are_kept_when_the_configuration_says_so(tmp_pat
         (tmp_path / name).write_bytes(b"x")
     assert rotate(log, limit_bytes=1, files=3)
     assert [one.name for one in flight_files(tmp_path)] == ["flight.log.2", "flight.log.1"]
+
+
+def test_all_files_of_a_flight_log_take_less_than_half_a_gigabyte():
+    assert DEFAULT_FILES * DEFAULT_FILE_MB * 1_000_000 + DEFAULT_FILES * FRAME_LIMIT_BYTES < 500e6
 
 
 DISKS = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
@@ -61,14 +60,20 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.as_service is not None:
-        from edgeguard.doctor.as_service import service_command
-
-        flags = [flag for flag in ("json", "no_model", "no_port") if getattr(arguments, flag)]
-        argv = service_command(arguments.as_service, [f"--{flag.replace('_', '-')}" for flag in flags])
-        return subprocess.run(argv, check=False).returncode
+        return _examine_as_service(arguments)
     if arguments.config is None:
         raise ConfigError("edgeguard doctor needs a CONFIG, or --as-service")
     return _examine(arguments)
+
+
+def _examine_as_service(arguments: argparse.Namespace) -> int:
+    from edgeguard.doctor.as_service import examine_as_service
+
+    options = [name for name in ("json", "no_model", "no_port") if getattr(arguments, name)]
+    done = examine_as_service(arguments.as_service, [f"--{name.replace('_', '-')}" for name in options])
+    sys.stderr.write(done.complaints)
+    sys.stdout.write(done.printed)
+    return done.code
 
 
 def _examine(arguments: argparse.Namespace) -> int:

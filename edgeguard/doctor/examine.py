@@ -78,7 +78,9 @@ def _made(check: Check, patient: Patient) -> Iterator[Finding]:
 
 
 def _discreet(finding: Finding) -> Finding:
-    home = str(Path.home())
-    if home in ("", "/"):
+    """Without the name of a person, which is in a home's path; a service's home is no secret."""
+    home = Path.home()
+    if not any(home.is_relative_to(one) for one in ("/home", "/root")):
         return finding
-    return Finding(level=finding.level, text=finding.text.replace(home, "~"), remedy=finding.remedy.replace(home, "~"))
+    text, remedy = (one.replace(str(home), "~") for one in (finding.text, finding.remedy))
+    return Finding(level=finding.level, text=text, remedy=remedy)

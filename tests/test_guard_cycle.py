@@ -245,6 +245,12 @@ class TestRelease:
         armed.advance(140)
         assert armed.request.observation.fields["front_m"] == 3
 
+    def test_requests_are_numbered(self, armed):
+        first = armed.observe().request.request_id
+        armed.answer()
+        armed.advance(200)
+        assert armed.observe().request.request_id == first + 1
+
     def test_a_refused_one_is_decided_at_once(self, armed):
         effects = armed.observe(front_m=None)
         assert effects.record.decision.causes == (Cause.MISSING_FIELD,)

@@ -41,6 +41,10 @@ class TestVerdict:
         assert judge(PLANT, (0.6, 0, 0)).refusal == "linear = 0.6 is out of -0.2 to 0.5 (range)"
         assert judge(PLANT, (0.1, 0, 0), docked=True).refusal == "linear = 0.1 is out of -0.2 to 0 (interlock docked)"
 
+    def test_an_interlock_that_leaves_the_whole_range_is_not_to_blame(self):
+        text = PLANT.replace('axis = "linear"\nmax = 0.0', 'axis = "linear"\nmax = 0.5')
+        assert judge(text, (0.6, 0, 0), docked=True).refusal == "linear = 0.6 is out of -0.2 to 0.5 (range)"
+
     def test_a_clamped_axis_takes_its_group_along(self):
         verdict = judge(CLAMPED, (1.0, 0.8, 0.1))
         assert verdict.targets == tuple(map(as_float32, (0.5, 0.4, 0.1)))

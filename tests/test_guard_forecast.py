@@ -69,9 +69,12 @@ class TestLevel:
         rig = Rig(settings(STRETCHED)).arm()
         rig.step(board=board(ThermalLevel.HOT))
         assert rig.mode is Mode.ARMED
-        record = rig.cycle()
+        record = rig.cycle(latency_ms=140)
         assert record.budget.bound_ns == 150 * MS
         assert record.decision.source is Source.MODEL
+        assert rig.state.doubt.exceeded == 0
+        rig.cycle(latency_ms=160)
+        assert rig.state.doubt.exceeded == 1
 
     def test_without_a_calibration_there_is_no_level(self, armed):
         armed.bound_ns = None

@@ -462,6 +462,12 @@ class TestClock:
         assert armed.mode is Mode.LATCHED
         assert armed.causes == {Cause.CLOCK_JUMP}
 
+    @pytest.mark.parametrize(("step_ns", "jumped"), [(20 * MS, False), (20 * MS + 1, True), (-20 * MS, False)])
+    def test_a_tick_is_how_far_they_may_part_at_once(self, armed, step_ns, jumped):
+        armed.offset_ns += step_ns
+        armed.step()
+        assert (Cause.CLOCK_JUMP in armed.causes) is jumped
+
     def test_the_two_clocks_may_differ_and_drift_a_little(self, armed):
         for _ in range(100):
             armed.offset_ns += MS

@@ -42,6 +42,12 @@ class TestMeasured:
         assert (proven(creeping).mode is Mode.ARMED) is rests
         assert (Cause.NO_ECHO in creeping.causes) is not rests
 
+    def test_and_that_share_itself_is(self):
+        turning = rig(Feedback.MEASURED)
+        turning.follows = False
+        turning.measured["angular"] = REST_SHARE * 2.0  # of a range that a float says exactly
+        assert proven(turning).mode is Mode.ARMED
+
     def test_where_an_axis_that_holds_is_does_not_matter(self):
         holding = rig(Feedback.MEASURED)
         holding.measured["gripper"] = 0.05

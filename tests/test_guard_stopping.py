@@ -6,7 +6,7 @@ import pytest
 from plant import PLANT, plant, settings
 
 from edgeguard.errors import ConfigError
-from edgeguard.guard.stopping import GUARD_DEATH, stopping_distances, stopping_problems
+from edgeguard.guard.stopping import GUARD_DEATH, StoppingDistance, stopping_distances, stopping_problems
 
 WIRE_NS = 3_000_000
 
@@ -48,3 +48,9 @@ def test_a_clearance_needs_something_to_come_to_rest_at():
     (problem,) = stopping_problems(plant(text), wire_ns=WIRE_NS)
     assert "'gripper'" in problem
     assert "hold" in problem
+
+
+@pytest.mark.parametrize(("distance", "fits"), [(0.7, True), (0.7000001, False)])
+def test_a_distance_fits_up_to_the_clearance(distance, fits):
+    one = StoppingDistance(axis="linear", way="a stop", reaction_s=0.1, distance=distance, clearance=0.7)
+    assert one.fits is fits

@@ -34,7 +34,7 @@ from edgeguard.bench.sampling import Block, Sampler
 from edgeguard.bench.scoring import bounds_of, by_cell, fit_cost, price_requests
 from edgeguard.bench.subject import Subject, model_subject
 from edgeguard.bench.summary import provisional_profile
-from edgeguard.bench.sweep import sweep_depths, sweep_sizes
+from edgeguard.bench.sweep import time_passes
 from edgeguard.bench.verdict import percentile_name
 from edgeguard.bench.worker_client import WorkerClient
 from edgeguard.board import FixedKernel
@@ -45,7 +45,6 @@ from edgeguard.model.progress import silent
 
 BLOCK = 100
 RESAMPLES = 4_000
-SWEEP_LIMIT_NS = 600 * NS_PER_S
 PERCENTILE = 0.99
 
 
@@ -65,13 +64,7 @@ class Course:
         with WorkerClient.start(
             argv=self.subject.command(self.config.file.absolute(), None), clock=self.clock
         ) as client:
-            ready = client.wait_ready(progress=silent)
-            sweep = client.sweep(
-                sizes=sweep_sizes(ready),
-                depths=sweep_depths(ready),
-                repeats=QUICK.sweep_repeats,
-                limit_ns=SWEEP_LIMIT_NS,
-            )
+            sweep = time_passes(client, client.wait_ready(progress=silent), repeats=QUICK.sweep_repeats)
             samples: list[Sample] = []
             sampler = self._sampler(client)
             while len(samples) < QUICK.fit_requests:

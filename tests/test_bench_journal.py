@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from edgeguard.bench.journal import Journal, Priced
+from edgeguard.bench.journal import Journal, Measured, Priced
 from edgeguard.bench.sample import Look, Sample
 from edgeguard.bench.sampling import Block
 from edgeguard.budget import PassCost, PassTimes, Soak
 from edgeguard.errors import ProfileError
 from edgeguard.types import Pass, ThermalLevel
 
-WHAT = {"fingerprint": {"machine": "a board"}, "kind": "full", "period_ns": 200_000_000}
+WHAT = Measured(fingerprint={"machine": "a board"}, kind="full", period_ns=200_000_000)
 PRICED = Priced(
     sweep=(PassTimes(k=2, p=100, elapsed_ns=(5, 6)),),
     cost=PassCost(sizes=(2, 8), prices_ns=(2.5, 4.0), p_reference=100, per_cached_ns=0.5, constant_ns=3),
@@ -39,7 +41,7 @@ def block(at_ns: int) -> Block:
 
 def journal_of(folder: Path, blocks: int) -> Journal:
     journal = Journal.beside(folder / "robot.profile.json")
-    journal.begin(**WHAT)
+    journal.begin(WHAT)
     journal.price(PRICED)
     for number in range(blocks):
         journal.add(block(number))
@@ -50,7 +52,7 @@ def journal_of(folder: Path, blocks: int) -> Journal:
 def test_what_was_kept_is_read_back(tmp_path: Path) -> None:
     journal = journal_of(tmp_path, 3)
     assert journal.file.name == "robot.profile.samples.gz"
-    found = journal.resume(**WHAT)
+    found = journal.resume(WHAT)
     assert (found.priced, found.soak) == (PRICED, SOAK)
     assert found.blocks == [block(0), block(1), block(2)]
     assert found.elapsed_ns == 2
@@ -58,7 +60,7 @@ def test_what_was_kept_is_read_back(tmp_path: Path) -> None:
 
 def test_any_gzip_reads_it(tmp_path: Path) -> None:
     lines = gzip.decompress(journal_of(tmp_path, 2).file.read_bytes()).splitlines()
-    assert [next(iter(json.loads(line))) for line in lines] == ["begin", "cost", "block", "block", "soak"]
+    assert [next(iter(json.loads(line))) for line in lines] == ["format", "cost", "block", "block", "soak"]
 
 
 def test_a_power_cut_at_any_byte_costs_the_line_that_was_being_written(tmp_path: Path) -> None:
@@ -66,27 +68,27 @@ def test_a_power_cut_at_any_byte_costs_the_line_that_was_being_written(tmp_path:
     whole = journal.file.read_bytes()
     for size in range(len(whole) - 1, len(whole) // 2, -7):
         journal.file.write_bytes(whole[:size])
-        found = journal.resume(**WHAT)
+        found = journal.resume(WHAT)
         assert found.blocks in ([block(0), block(1)], [block(0)], [])
         kept = len(found.blocks)
         journal.add(block(99))  # it goes on behind the last whole line
-        assert journal.resume(**WHAT).blocks == [*[block(0), block(1)][:kept], block(99)]
+        assert journal.resume(WHAT).blocks == [*[block(0), block(1)][:kept], block(99)]
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         ({"kind": "quick"}, "kind: full -> quick"),
-        ({"period_ns": 100_000_000}, "period_ns: 200000000 -> 100000000"),
+        ({"period_ns": 100_000_000}, "period: 200 ms -> 100 ms"),
         ({"fingerprint": {"machine": "another"}}, "machine: a board -> another"),
     ],
 )
 def test_samples_of_something_else_are_refused_with_the_difference(
-    tmp_path: Path, change: dict[str, object], words: str
+    tmp_path: Path, change: dict[str, Any], words: str
 ) -> None:
     journal = journal_of(tmp_path, 1)
     with pytest.raises(ProfileError, match=words) as caught:
-        journal.resume(**{**WHAT, **change})  # type: ignore[arg-type]
+        journal.resume(replace(WHAT, **change))
     assert "begin without --resume" in str(caught.value)
 
 
@@ -96,16 +98,16 @@ def test_a_line_that_is_none_of_ours_is_refused(tmp_path: Path, line: str) -> No
     with journal.file.open("ab") as stream:
         stream.write(gzip.compress(line.encode()))
     with pytest.raises(ProfileError, match="begin without --resume"):
-        journal.resume(**WHAT)
+        journal.resume(WHAT)
 
 
 def test_a_new_calibration_begins_with_an_empty_file(tmp_path: Path) -> None:
     journal = journal_of(tmp_path, 3)
-    journal.begin(**WHAT)
-    assert journal.resume(**WHAT).blocks == []
+    journal.begin(WHAT)
+    assert journal.resume(WHAT).blocks == []
 
 
 def test_a_place_that_takes_no_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file, no folder")
     with pytest.raises(ProfileError, match=r"samples cannot be kept: .*name another --out"):
-        Journal.beside(tmp_path / "taken" / "robot.json").begin(**WHAT)
+        Journal.beside(tmp_path / "taken" / "robot.json").begin(WHAT)

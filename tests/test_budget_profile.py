@@ -96,8 +96,10 @@ def test_the_file_is_for_people_too(tmp_path: Path) -> None:
     text = profile_text(made_profile())
     assert '  "format": "edgeguard.calibration/1"' in text.splitlines()[1]
     assert '    {"bound_ns": 15000000, "score": 1.5, ' in text
-    row = '    {"n_prompt": 2, "n_gen": 0, "n_depth": 100, "avg_ts": 1025.641, "samples_ns": [1900000, 2000000]},'
-    assert row in text
+    tg = '    {"k": 2, "n_prompt": 0, "n_gen": 1, "n_depth": 100, "avg_ts": 512.821, "samples_ns": [1900000, 2000000]},'
+    pp = '    {"k": 8, "n_prompt": 8, "n_gen": 0, "n_depth": 100, "avg_ts": 8000000000.0, "samples_ns": [1]}'
+    assert tg in text
+    assert pp in text
     assert json.loads(text)["cost"]["sizes"] == [2, 8]
     assert len(text.splitlines()) < 60  # a line a value, whatever the number of samples
 
@@ -210,8 +212,8 @@ def test_a_score_is_the_latency_over_the_price() -> None:
         (("cost", "prices_ns"), ["2", "3"], "cost.prices_ns: [2, 3] must be positive numbers"),
         (("cost", "per_cached_ns"), -0.1, "cost.per_cached_ns: -0.1 is out of bounds"),
         (("cost", "constant_ns"), -1, "cost.constant_ns: -1 is out of bounds"),
-        (("sweep",), [{"n_prompt": 0, "n_depth": 0, "samples_ns": []}], "sweep[0].n_prompt: 0 is out of bounds"),
-        (("sweep",), [{"n_prompt": 2, "n_depth": 0, "samples_ns": [-5]}], "sweep[0].samples_ns: -5 does not belong"),
+        (("sweep",), [{"k": 0, "n_depth": 0, "samples_ns": []}], "sweep[0].k: 0 is out of bounds"),
+        (("sweep",), [{"k": 2, "n_depth": 0, "samples_ns": [-5]}], "sweep[0].samples_ns: -5 does not belong"),
         (("sweep",), [3], "sweep: [3] is not a list of tables"),
         (("requests", "price_ns"), [1], "requests.latency_ns: the columns must be equally long"),
         (("requests", "dearest_ns"), "x", "requests.dearest_ns: 'x' is not a list of whole numbers"),

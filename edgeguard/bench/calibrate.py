@@ -24,7 +24,7 @@ from pathlib import Path
 from edgeguard.bench.beside import Beside, beside
 from edgeguard.bench.effort import QUICK, SCENE, Effort
 from edgeguard.bench.eye import BoardEye, Eye
-from edgeguard.bench.journal import Journal, Priced, Progressed
+from edgeguard.bench.journal import Journal, Measured, Priced, Progressed
 from edgeguard.bench.observations import draw_fields
 from edgeguard.bench.profile_store import write_profile
 from edgeguard.bench.sample import Sample
@@ -33,7 +33,7 @@ from edgeguard.bench.scoring import fit_cost, price_requests, still_needed
 from edgeguard.bench.soak import Soaker
 from edgeguard.bench.subject import Subject, model_subject
 from edgeguard.bench.summary import finished_profile, provisional_profile, wanted_percentile
-from edgeguard.bench.sweep import sweep_depths, sweep_sizes
+from edgeguard.bench.sweep import time_passes
 from edgeguard.bench.worker_client import WorkerClient
 from edgeguard.board import FixedKernel, Thermometer, find_board, read_fingerprint
 from edgeguard.budget import Profile
@@ -41,8 +41,6 @@ from edgeguard.budget.bound import floor_n
 from edgeguard.clock import NS_PER_S, Clock
 from edgeguard.config import Config
 from edgeguard.model.progress import Progress, silent
-
-SWEEP_LIMIT_NS = 600 * NS_PER_S
 
 
 def calibrate(
@@ -63,16 +61,15 @@ def calibrate(
     """
     subject = subject or model_subject(config, progress=progress)
     fingerprint = {**read_fingerprint(), **subject.identity()}
-    journal, period_ns = Journal.beside(out), config.timing.period_ns
-    done = Progressed()
-    if resume:
-        done = journal.resume(fingerprint=fingerprint, kind=effort.kind, period_ns=period_ns)
+    journal = Journal.beside(out)
+    what = Measured(fingerprint=fingerprint, kind=effort.kind, period_ns=config.timing.period_ns)
+    done = journal.resume(what) if resume else Progressed()
     kernel = FixedKernel(clock=clock)
     progress("waiting for a quiet machine", 0, 1)
     wait_until_quiet(kernel, limit=effort.busy_limit)
     progress("waiting for a quiet machine", 1, 1)
     if not resume:
-        journal.begin(fingerprint=fingerprint, kind=effort.kind, period_ns=period_ns)
+        journal.begin(what)
     with beside(companion, output=out.with_name(f"{out.name}.beside.log")) as running:
         bench = _Bench(
             config=config,
@@ -144,12 +141,7 @@ class _Bench:
         with self._start(None) as client:
             ready = client.wait_ready(progress=self.progress)
             self.progress("timing passes", 0, 1)
-            sweep = client.sweep(
-                sizes=sweep_sizes(ready),
-                depths=sweep_depths(ready),
-                repeats=effort.sweep_repeats,
-                limit_ns=SWEEP_LIMIT_NS,
-            )
+            sweep = time_passes(client, ready, repeats=effort.sweep_repeats)
             self.progress("timing passes", 1, 1)
             sampler = self._sampler(client)
             while len(tally.kept) < effort.fit_requests:

@@ -5,8 +5,8 @@ write and one sync, so that after Ctrl-C, a kill or a power cut all but the line
 gzip reads the whole). The first line says what is measured; a calibration goes on only if that is still so. Its time
 goes on where it was left.
 
-Lines: ``{"begin": …}``, ``{"cost": …}`` when passes have been priced, ``{"soak": …}`` when the board has been heated,
-``{"block": …}`` for every ten requests. ``ProfileError`` for a file that is something else or another's.
+Lines: ``{"format": …, "begin": …}``, ``{"cost": …}`` when passes have been priced, ``{"soak": …}`` when the board has
+been heated, ``{"block": …}`` for every ten requests. ``ProfileError`` for a file that is something else or another's.
 """
 
 from __future__ import annotations
@@ -22,10 +22,25 @@ from typing import Any
 
 from edgeguard.bench.sampling import Block
 from edgeguard.budget import PassCost, PassTimes, Soak, differences
+from edgeguard.clock import ms_from_ns
 from edgeguard.errors import ProfileError
 from edgeguard.plain import from_plain, to_plain
 
 FORMAT = "edgeguard.samples/1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What a calibration is of; one of something else cannot go on where it stopped."""
+
+    fingerprint: Mapping[str, str]
+    kind: str
+    period_ns: int
+
+    def differences(self, now: Measured) -> list[str]:
+        """What is not the same now, in words."""
+        then, after = ({"kind": one.kind, "period": f"{ms_from_ns(one.period_ns):g} ms"} for one in (self, now))
+        return differences({**then, **self.fingerprint}, {**after, **now.fingerprint})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,34 +76,31 @@ class Journal:
         """The samples that belong to this profile."""
         return cls(profile.with_name(f"{profile.name.removesuffix('.json')}.samples.gz"))
 
-    def begin(self, *, fingerprint: Mapping[str, str], kind: str, period_ns: int) -> None:
+    def begin(self, what: Measured) -> None:
         """A new, empty file; what was there of an earlier calibration is gone."""
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True)
             self.file.unlink(missing_ok=True)
         except OSError as error:
             raise ProfileError(f"{self.file}: samples cannot be kept: {error.strerror}; name another --out") from error
-        begin = {"format": FORMAT, "kind": kind, "period_ns": period_ns, "fingerprint": dict(fingerprint)}
-        self._append({"begin": begin})
+        self._append({"format": FORMAT, "begin": to_plain(what)})
 
-    def resume(self, *, fingerprint: Mapping[str, str], kind: str, period_ns: int) -> Progressed:
-        """What an interrupted calibration of the same kind, on the same machine, had come to."""
+    def resume(self, what: Measured) -> Progressed:
+        """What an interrupted calibration of the same had come to."""
         lines = self._read()
-        begin = lines[0].get("begin") if lines else None
-        if not isinstance(begin, dict) or begin.get("format") != FORMAT:
+        if not lines or lines[0].get("format") != FORMAT:
             raise ProfileError(f"{self.file}: no samples of a calibration; begin one without --resume")
-        then = {"kind": str(begin["kind"]), "period_ns": str(begin["period_ns"]), **begin["fingerprint"]}
-        changed = differences(then, {"kind": kind, "period_ns": str(period_ns), **fingerprint})
-        if changed:
-            raise ProfileError(
-                f"{self.file}: measured on something else ({'; '.join(changed)}); begin without --resume"
-            )
         progressed = Progressed()
         try:
+            changed = from_plain(Measured, lines[0].get("begin")).differences(what)
             for line in lines[1:]:
                 _take(line, progressed)
         except ValueError as error:
             raise ProfileError(f"{self.file}: {error}; begin without --resume") from error
+        if changed:
+            raise ProfileError(
+                f"{self.file}: measured on something else ({'; '.join(changed)}); begin without --resume"
+            )
         return progressed
 
     def price(self, priced: Priced) -> None:

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from edgeguard.bench.worker_client import Ready
+from edgeguard.bench.worker_client import Ready, WorkerClient
+from edgeguard.budget import PassTimes
+from edgeguard.clock import NS_PER_S
 
 SIZES = 8
+LIMIT_NS = 600 * NS_PER_S
+
+
+def time_passes(client: WorkerClient, ready: Ready, *, repeats: int) -> list[PassTimes]:
+    """Every size at every depth, each so many times, by a worker that is ready."""
+    return client.sweep(sizes=sweep_sizes(ready), depths=sweep_depths(ready), repeats=repeats, limit_ns=LIMIT_NS)
 
 
 def sweep_sizes(ready: Ready) -> list[int]:

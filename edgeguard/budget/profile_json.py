@@ -1,9 +1,9 @@
 """The file form of a calibration profile: ``edgeguard.calibration/1``, JSON, validated on reading.
 
-Durations are nanoseconds. The rows of the sweep have ``llama-bench``'s names (``n_prompt`` new tokens, or ``n_gen``
-for the pass that makes one more, at ``n_depth`` cached ones, ``samples_ns``, ``avg_ts`` tokens per second), so that
-rows can be joined. Requests are columns, one line each. A file that cannot be used is a ``ProfileError`` that names
-file, key, value and remedy. Writes no file: ``edgeguard.bench.profile_store`` does.
+Durations are nanoseconds. The rows of the sweep have ``llama-bench``'s names (``n_prompt`` new tokens, or ``n_gen`` for
+the smallest pass, which decodes one more; at ``n_depth`` cached ones, ``samples_ns``, ``avg_ts`` tokens per second), so
+that its pp and tg rows can be joined. Requests are columns, one line each. A file that cannot be used is a
+``ProfileError`` that names file, key, value and remedy. Writes no file: ``edgeguard.bench.profile_store`` does.
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ from edgeguard.config.reader import Problems, Table
 from edgeguard.errors import ProfileError
 
 FORMAT = "edgeguard.calibration/1"
+
+_DECODE_SIZE = 2
+"""A decode step: one token, or two where a provider's passes of one token have other bits."""
 
 _REMEDY = "measure again with: edgeguard calibrate CONFIG"
 
@@ -97,13 +100,15 @@ def profile_text(profile: Profile) -> str:
 
 
 def _sweep_row(row: PassTimes) -> dict[str, Any]:
-    """One size at one depth; the rates are for whoever joins rows, and are not read back."""
+    """One size at one depth. What ``llama-bench`` calls it is for whoever joins rows, and is not read back."""
+    prompt, generated = (0, 1) if row.k <= _DECODE_SIZE else (row.k, 0)
     seconds = row.median_ns / 1e9 if row.elapsed_ns else 0.0
     return {
-        "n_prompt": row.k,
-        "n_gen": 0,
+        "k": row.k,
+        "n_prompt": prompt,
+        "n_gen": generated,
         "n_depth": row.p,
-        "avg_ts": round(row.k / seconds, 3) if seconds else 0.0,
+        "avg_ts": round((prompt + generated) / seconds, 3) if seconds else 0.0,
         "samples_ns": list(row.elapsed_ns),
     }
 
@@ -185,11 +190,12 @@ def _read_cost(table: Table) -> PassCost:
 
 def _read_pass_times(table: Table) -> PassTimes:
     times = PassTimes(
-        k=table.integer("n_prompt", low=1, high=MOST),
+        k=table.integer("k", low=1, high=MOST),
         p=table.integer("n_depth", low=0, high=MOST),
         elapsed_ns=read_integers(table, "samples_ns", low=1),
     )
-    table.integer("n_gen", low=0, high=0)
+    table.integer("n_prompt", low=0, high=MOST)
+    table.integer("n_gen", low=0, high=MOST)
     table.number("avg_ts", low=0)
     table.close()
     return times

@@ -43,4 +43,6 @@ def test_every_part_of_a_request_has_its_time(config: Path, capsys: pytest.Captu
         assert stream["beside_ms"] < stream["total_ms"]
     limits = found["limits"]
     assert limits["small_tokens"] == 2 < limits["large_tokens"]
+    both_ms = limits["per_pass_ms"] + limits["large_tokens"] * limits["per_token_ms"]
+    assert both_ms == pytest.approx(limits["large_ms"])
     assert limits["of_bandwidth"] > 0 < limits["of_flops"]

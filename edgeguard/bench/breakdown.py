@@ -81,6 +81,16 @@ class Limits:
     flops: float
 
     @property
+    def per_token_ms(self) -> float:
+        """What each token more costs."""
+        return (self.large_ms - self.small_ms) / (self.large_tokens - self.small_tokens)
+
+    @property
+    def per_pass_ms(self) -> float:
+        """What a pass costs beside its tokens: reading weights, starting operators."""
+        return self.small_ms - self.small_tokens * self.per_token_ms
+
+    @property
     def of_bandwidth(self) -> float:
         return self.bytes_moved / (self.small_ms / 1e3) / self.bandwidth
 

@@ -53,6 +53,8 @@ def _summary(found: Breakdown) -> dict[str, Any]:
         },
         "limits": {
             **dataclasses.asdict(found.limits),
+            "per_token_ms": found.limits.per_token_ms,
+            "per_pass_ms": found.limits.per_pass_ms,
             "of_bandwidth": found.limits.of_bandwidth,
             "of_flops": found.limits.of_flops,
         },
@@ -98,5 +100,7 @@ def _limit_lines(limits: Limits) -> str:
         f"{limits.of_bandwidth:.0%} of the {scaled(limits.bandwidth, 'B/s')} that reading memory reaches here",
         f"a pass of {limits.large_tokens} tokens, {limits.large_ms:.1f} ms: {flop}, {limits.of_flops:.0%} of the "
         f"{scaled(limits.flops, 'FLOP/s')} that the best matrix product reaches here",
+        f"a pass costs {limits.per_pass_ms:.1f} ms and {limits.per_token_ms:.2f} ms a token; reading it all at full "
+        f"bandwidth would take {limits.bytes_moved / limits.bandwidth * 1e3:.1f} ms, so the rest of it is not memory",
     ]
     return "\n".join(lines)

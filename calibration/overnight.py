@@ -45,8 +45,8 @@ def main() -> int:
     parser.add_argument("plan", type=Path, nargs="?", default=Path(__file__).with_name("plan.toml"))
     plan: Path = parser.parse_args().plan
     worst = 0
-    for run in tomllib.loads(plan.read_text(encoding="utf-8"))["run"]:
-        out, argv = command_of(run, folder=plan.parent)
+    runs = [command_of(run, folder=plan.parent) for run in tomllib.loads(plan.read_text(encoding="utf-8"))["run"]]
+    for out, argv in runs:
         if out.exists():
             print(f"{out}: is there, and is left as it is")
             continue

@@ -153,7 +153,7 @@ def test_the_words_tell_how_it_was_measured() -> None:
     )
     assert rows["fits"].startswith("yes, with 48.7 ms to spare")
     assert rows["time to command"] == "median 110.0 ms, longest 130.0 ms"
-    assert rows["measured"] == "3 requests of 1 workers, one every 200.0 ms; measured alone, busy x1.05"
+    assert rows["measured"] == "3 requests of one worker, one every 200.0 ms; measured alone, busy x1.05"
     assert rows["disturbed"] == "10 requests dropped, 1 releases skipped"
     assert rows["thermal"] == "unobserved, no sensor can be read here; not heated"
 

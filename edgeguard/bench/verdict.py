@@ -106,7 +106,7 @@ class Verdict:
             ("interventions", self._miss_words()),
             ("you accept", self._accepted_words()),
             ("time to command", f"median {_ms(latencies_ns[len(latencies_ns) // 2])}, longest {_ms(latencies_ns[-1])}"),
-            ("measured", f"{len(latencies_ns):,} requests of {schedule.workers} workers, one every "
+            ("measured", f"{len(latencies_ns):,} requests of {_workers(schedule.workers)}, one every "
                          f"{_ms(schedule.period_ns)}; {alone}, busy x{schedule.busy:.2f}"),
             ("disturbed", f"{schedule.dropped} requests dropped, {schedule.skipped} releases skipped"),
             ("thermal", _thermal_words(profile)),
@@ -175,6 +175,10 @@ def _judge_cell(bound: Bound, profile: Profile, available_ns: int) -> tuple[int,
 
 
 _RATE = itemgetter(2)
+
+
+def _workers(count: int) -> str:
+    return "one worker" if count == 1 else f"{count} workers"
 
 
 def _bound_words(bound: Bound) -> str:

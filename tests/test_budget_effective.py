@@ -66,15 +66,11 @@ def test_the_ljung_box_p_value_is_uniform_when_nothing_depends_and_tiny_when_som
     assert ljung_box_p([1.0, 2.0]) == 1.0
 
 
-@pytest.mark.parametrize(
-    ("samples", "p"),
-    [([0.1 * (i * i % 7) for i in range(10)], 0.11), ([math.sin(i) for i in range(60)], 0.0)],
-)
-def test_the_ljung_box_p_value_is_that_of_the_definition(samples: list[float], p: float) -> None:
+@pytest.mark.parametrize("samples", [[0.1 * (i * i % 7) for i in range(10)], [math.sin(i * i) for i in range(60)]])
+def test_the_ljung_box_p_value_is_that_of_the_definition(samples: list[float]) -> None:
     values = np.array(samples) - np.mean(samples)
     n, lags = len(values), min(20, len(values) // 5)
     rho = [float(values[:-lag] @ values[lag:] / (values @ values)) for lag in range(1, lags + 1)]
     statistic = n * (n + 2) * sum(one**2 / (n - lag) for lag, one in enumerate(rho, 1))
     drawn = np.random.default_rng(1).chisquare(lags, 200_000)
     assert ljung_box_p(samples) == pytest.approx(float(np.mean(drawn > statistic)), abs=0.01)
-    assert ljung_box_p(samples) == pytest.approx(p, abs=0.5)

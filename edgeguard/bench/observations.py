@@ -3,6 +3,9 @@
 Numbers lie anywhere in their field's range; without one, between the values of the few-shot examples. Texts are the
 field's own examples and those of the few-shot examples. A field that none of these describes has one value. Seeded;
 knows no clock.
+
+A robot's next observation hardly differs from its last, and that is what drafts live on. So observations may come in
+scenes: within one, only a single field changes from each to the next.
 """
 
 from __future__ import annotations

@@ -174,6 +174,17 @@ def test_token_by_token_takes_a_pass_for_every_token_of_the_whole_vocabulary(
     assert all(one.k == 1 for one in single.passes[1:])
 
 
+def test_an_answer_that_comes_again_takes_one_pass_unless_drafts_are_forbidden(shared: Worker) -> None:
+    answers = []
+    for number, more in enumerate(({}, {}, {"draft": False})):
+        shared.ask(number, observation(words="turn left", front=2.0), **more)
+        answers.append(shared.answer())
+    _, drafted, plain = answers
+    assert len(drafted.passes) == 1 < len(plain.passes)
+    assert drafted.drafted_tokens == drafted.accepted_tokens > 0 == plain.drafted_tokens
+    assert (drafted.values, drafted.confidence) == (plain.values, plain.confidence)
+
+
 @pytest.mark.parametrize(
     ("change", "finish", "detail"),
     [

@@ -54,6 +54,7 @@ def test_an_answer_is_judged_by_value_field_by_field(
 WRONG: list[tuple[dict[str, Any] | str, str]] = [
     ("{", "is not JSON"),
     ("[]", "is not a JSON object"),
+    ('{"accepted": {"speed": {"min": NaN, "max": 1}}}', "is not JSON: NaN is no number"),
     ({**GOOD, "expected": {}}, "'expected' is no key of a case; there are id, observation, accepted, tags"),
     ({**GOOD, "id": 3}, "id: 3 is not a text"),
     ({**GOOD, "tags": "terse"}, "tags: 'terse' is not a list of words"),

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from edgeguard.answer import Field, Grid, read_schema
 from edgeguard.config import Config
@@ -96,14 +96,14 @@ class _Reader:
     def case(self, text: str, line: int) -> Case | None:
         self._line = line
         try:
-            content = json.loads(text, parse_float=Decimal)
+            content = json.loads(text, parse_float=Decimal, parse_constant=_refuse)
         except ValueError as error:
             self._problem(f"is not JSON: {error}")
             return None
         if not isinstance(content, dict):
             self._problem("is not a JSON object")
             return None
-        for key in content.keys() - set(_KEYS):
+        for key in sorted(content.keys() - set(_KEYS)):
             self._problem(f"{key!r} is no key of a case; there are {', '.join(_KEYS)}")
         return Case(
             id=self._id(content.get("id", f"line {line}")),
@@ -180,6 +180,10 @@ class _Reader:
 
     def _problem(self, text: str) -> None:
         self.problems.append(f"{self._path}:{self._line}: {text}")
+
+
+def _refuse(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number")
 
 
 def _accepts(accepted: Accepted, value: Any) -> bool:

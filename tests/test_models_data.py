@@ -20,7 +20,7 @@ EVALUATION = MODELS / "eval" / "commands.jsonl"
 DEV = MODELS / "training" / "dev.jsonl"
 STAGES = (
     ("--cases", "14000", "--seed", "8"),
-    ("--cases", "9000", "--seed", "9", "--weight", "range=22", "--weight", "slip=10"),
+    ("--cases", "10000", "--seed", "9", "--weight", "remark=90", "--weight", "range=25", "--weight", "slip=14"),
 )
 """What the shipped adapter has been trained on, one after the other; see its card."""
 

@@ -34,6 +34,9 @@ USUAL = 3
 NEAR_M, CLEAR_M = (0.2, 0.8), (1.0, 3.9)
 """What counts as blocked and as room ahead; in between nobody would be sure, so nothing there depends on it."""
 
+LONGEST = 240
+"""Characters that the demo's robot reads; longer texts it refuses."""
+
 WEIGHTS: Mapping[str, int] = {
     "plain": 14,
     "hint": 9,
@@ -47,6 +50,7 @@ WEIGHTS: Mapping[str, int] = {
     "chatter": 19,
     "override": 8,
     "slip": 0,
+    "remark": 0,
 }
 """How often each kind of utterance is said; ``--weight`` changes it."""
 
@@ -193,6 +197,15 @@ class Speaker:
             text = self._slip(text)
         return Said(text=self._framed(text, 0.15), move=move, kind="typo")
 
+    def remark(self) -> Said:
+        """Anything, in words that nothing above uses."""
+        key = self._draw.choice(("forward", "sideways", "sideways", "back", "stop", "none", "none", "override"))
+        side, other = self._draw.sample(("left", "right"), 2)
+        text = self._framed(self._filled(self._one("remarks", key), side=side, other=other), 0.25)
+        move = {"sideways": side, "override": "none"}.get(key, key)
+        kind = {"override": "override", "none": "chatter"}.get(key, "indirect")
+        return Said(text=text, move=move, kind=kind)
+
     def pace(self) -> Said:
         faster = self._chance(0.5)
         text = self._one("lists", "faster" if faster else "slower")
@@ -261,7 +274,7 @@ class Speaker:
                 (".", ".", "!", "!!", "...", "?" if text.startswith(("could", "can", "w")) else ".")
             )
         case = self._draw.random()
-        return text.upper() if case < 0.06 else text[0].upper() + text[1:] if case < 0.4 else text
+        return text.upper() if case < 0.06 else text[:1].upper() + text[1:] if case < 0.4 else text
 
     def _slip(self, text: str) -> str:
         letters = [at for at, letter in enumerate(text) if letter.isalpha()]
@@ -298,7 +311,7 @@ def cases(*, seed: int, without: frozenset[str], weights: Mapping[str, int] = WE
         front_m = speaker.front_m(said)
         # The same words are another case where the range in front decides.
         key = (normalised(said.text), front_m if said.kind == "range" else None)
-        if key not in seen and key[0] not in without:
+        if key not in seen and key[0] not in without and len(said.text) <= LONGEST:
             seen.add(key)
             yield said.case(front_m=front_m)
 

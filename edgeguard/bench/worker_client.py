@@ -116,16 +116,21 @@ class WorkerClient:
             if answer is not None and answer.request_id == request.request_id:
                 return Reply(answer=answer, received_ns=self._clock.now_ns())
 
-    def resident_bytes(self) -> int:
-        """The memory that the worker has now, its share of mapped files included."""
-        import psutil
-
+    @property
+    def worker_pid(self) -> int:
+        """Of the worker, once it is ready."""
         for message in self._spawner_channel.receive():
             if message["type"] == "spawned":
                 self._worker_pid = int(message["pid"])
         assert self._worker_pid is not None, "asked before it was ready"
+        return self._worker_pid
+
+    def resident_bytes(self) -> int:
+        """The memory that the worker has now, its share of mapped files included."""
+        import psutil
+
         try:
-            return int(psutil.Process(self._worker_pid).memory_info().rss)
+            return int(psutil.Process(self.worker_pid).memory_info().rss)
         except psutil.NoSuchProcess as error:
             raise WorkerError(f"the worker {self._how_it_ended()}") from error
 

@@ -1,0 +1,103 @@
+"""Every system is asked every question of both streams, in an order that is drawn anew for each question.
+
+A stream is asked in two blocks, the four of them shuffled; what is cached and what is drafted comes from the question
+before it, so the first questions of a block warm up and do not count. Whoever is not being asked is stopped. Behind
+every question of the unchanged command one pass of what edgeguard has just run first, the observation and its draft, is
+timed in a worker of its own: the floor. Seeded.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from edgeguard.clock import NS_PER_MS
+from edgeguard.model.progress import Progress
+from edgeguard.types import Value
+from peers.ours import Edgeguard
+from peers.system import CLOCK, System, Timed
+from peers.task import Question
+
+SEED = 1
+WARM_UP = 2
+BLOCKS = 2
+REST_NS = 20 * NS_PER_MS
+"""Between two systems, awake and asked, so that one's last threads are not in the other's time."""
+
+UNCHANGED, CHANGED = "unchanged", "changed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One answer of one system. ``at`` counts the questions of its stream."""
+
+    system: str
+    stream: str
+    at: int
+    elapsed_ms: float
+    first_ms: float
+    tokens: int
+    passes: tuple[int, ...]
+    values: Mapping[str, Value] | None
+
+
+def needed(requests: int) -> int:
+    """How many questions a stream must have for so many that count."""
+    return requests + BLOCKS * WARM_UP
+
+
+def hold(
+    systems: Sequence[System], floor: Edgeguard, streams: Mapping[str, Sequence[Question]], *, progress: Progress
+) -> tuple[list[Sample], list[float]]:
+    """The samples, and the floor's milliseconds."""
+    draw = random.Random(SEED)
+    samples, floors = list[Sample](), list[float]()
+    blocks = [(stream, at) for stream in streams for at in range(BLOCKS)]
+    draw.shuffle(blocks)
+    total, done = sum(map(len, streams.values())), 0
+    for one in (*systems, floor):
+        one.pause()
+    for stream, block in blocks:
+        questions = streams[stream]
+        size = len(questions) // BLOCKS
+        for at in range(block * size, (block + 1) * size):
+            counts = at - block * size >= WARM_UP
+            for system in draw.sample(list(systems), len(systems)):
+                timed = _ask(system, questions[at])
+                if counts:
+                    samples.append(_sample(system.name, stream, at, timed))
+                if counts and stream == UNCHANGED and isinstance(system, Edgeguard):
+                    floors.append(_floor_ms(floor, timed.passes[0]))
+            done += 1
+            progress("asking", done, total)
+    return samples, floors
+
+
+def _ask(system: System, question: Question) -> Timed:
+    system.resume()
+    CLOCK.sleep_until_ns(CLOCK.now_ns() + REST_NS)
+    timed = system.ask(question)
+    system.pause()
+    return timed
+
+
+def _floor_ms(floor: Edgeguard, size: int) -> float:
+    floor.resume()
+    CLOCK.sleep_until_ns(CLOCK.now_ns() + REST_NS)
+    elapsed_ms = floor.pass_ms(size)
+    floor.pause()
+    return elapsed_ms
+
+
+def _sample(system: str, stream: str, at: int, timed: Timed) -> Sample:
+    return Sample(
+        system=system,
+        stream=stream,
+        at=at,
+        elapsed_ms=timed.elapsed_ns / NS_PER_MS,
+        first_ms=timed.first_ns / NS_PER_MS,
+        tokens=timed.tokens,
+        passes=timed.passes,
+        values=timed.values,
+    )

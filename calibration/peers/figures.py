@@ -1,0 +1,126 @@
+"""What the samples come to: times, rates, the ratio to the best peer with its interval, whose answers are the same.
+
+A ratio is a peer's median time to command over edgeguard's, so that 2 is twice as fast; its interval is the central
+95 % over resampled questions, the same for both. The best peer of a stream is the one with the least median.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from edgeguard.bench.percentile import percentile
+from peers.contest import CHANGED, UNCHANGED, Sample
+from peers.ours import Edgeguard
+from peers.system import System
+
+RESAMPLINGS = 1_000
+STREAMS = (UNCHANGED, CHANGED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One system. ``ttc_ms`` are (p50, p99) by stream and, under "", of all; ``same`` is None for edgeguard itself."""
+
+    name: str
+    settings: str
+    ttc_ms: Mapping[str, tuple[float, float]]
+    ttft_ms: float
+    tokens_per_s: float
+    rss_mb: int
+    start_s: float
+    same: float | None
+    same_weights: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ratio:
+    """``peer``'s median over ours."""
+
+    peer: str
+    value: float
+    interval: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    rows: Sequence[Row]
+    ratios: Mapping[str, Ratio]
+    floor_ms: float
+    over_floor: float
+
+    def as_json(self) -> dict[str, Any]:
+        """The object that ``--json`` prints; its times are of both streams together."""
+        return {
+            "systems": {
+                row.name: {
+                    "ttc_ms": dict(zip(("p50", "p99"), row.ttc_ms[""], strict=True)),
+                    "ttft_ms": row.ttft_ms,
+                    "tokens_per_s": row.tokens_per_s,
+                    "rss_mb": row.rss_mb,
+                    "start_s": row.start_s,
+                    "settings": row.settings,
+                }
+                for row in self.rows
+            },
+            "ratio_best_peer": {stream: ratio.value for stream, ratio in self.ratios.items()},
+            "floor_ms": self.floor_ms,
+            "over_floor": self.over_floor,
+            "same_answers": {row.name: row.same for row in self.rows if row.same is not None},
+        }
+
+
+def figures(samples: Sequence[Sample], floors: Sequence[float], systems: Sequence[System]) -> Figures:
+    draw = random.Random(1)
+    ours = {(one.stream, one.at): one for one in samples if one.system == Edgeguard.name}
+    unchanged = [one.elapsed_ms for (stream, _), one in ours.items() if stream == UNCHANGED]
+    floor_ms = statistics.median(floors)
+    return Figures(
+        rows=[_row(system, [one for one in samples if one.system == system.name], ours) for system in systems],
+        ratios={
+            stream: ratio
+            for stream in STREAMS
+            if (ratio := _best([one for one in samples if one.stream == stream], draw=draw)) is not None
+        },
+        floor_ms=floor_ms,
+        over_floor=statistics.median(unchanged) / floor_ms,
+    )
+
+
+def _row(system: System, samples: Sequence[Sample], ours: Mapping[tuple[str, int], Sample]) -> Row:
+    by_stream = {stream: [one.elapsed_ms for one in samples if one.stream == stream] for stream in STREAMS}
+    by_stream[""] = [one.elapsed_ms for one in samples]
+    is_ours = system.name == Edgeguard.name
+    return Row(
+        name=system.name,
+        settings=system.settings,
+        ttc_ms={stream: (statistics.median(times), percentile(times, 0.99)) for stream, times in by_stream.items()},
+        ttft_ms=statistics.median(one.first_ms for one in samples),
+        tokens_per_s=statistics.median(one.tokens / one.elapsed_ms * 1e3 for one in samples),
+        rss_mb=system.peak_mb(),
+        start_s=system.start_s,
+        same=None if is_ours else statistics.mean(one.values == ours[one.stream, one.at].values for one in samples),
+        same_weights=system.same_weights,
+    )
+
+
+def _best(samples: Sequence[Sample], *, draw: random.Random) -> Ratio | None:
+    """The ratio to the best peer of one stream; None without peers."""
+    times: dict[str, dict[int, float]] = {}
+    for one in samples:
+        times.setdefault(one.system, {})[one.at] = one.elapsed_ms
+    mine = times.pop(Edgeguard.name)
+    if not times:
+        return None
+    peer = min(times, key=lambda name: statistics.median(times[name].values()))
+    theirs, asked = times[peer], sorted(mine)
+
+    def ratio(at: Sequence[int]) -> float:
+        return statistics.median(theirs[one] for one in at) / statistics.median(mine[one] for one in at)
+
+    resampled = sorted(ratio(draw.choices(asked, k=len(asked))) for _ in range(RESAMPLINGS))
+    low, high = resampled[round(0.025 * RESAMPLINGS)], resampled[round(0.975 * RESAMPLINGS) - 1]
+    return Ratio(peer=peer, value=ratio(asked), interval=(low, high))

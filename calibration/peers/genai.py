@@ -1,0 +1,60 @@
+"""onnxruntime-genai on our own folder, whose layout it reads, and on a folder of its own builder."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from edgeguard.engine.session import allowed_threads
+from edgeguard.model.build import build
+from edgeguard.model.options import Logits
+from edgeguard.model.recipe import Recipe
+from peers.system import ChildSystem, System
+from peers.task import Question, Task
+
+PACKAGE = "onnxruntime-genai"
+CAPACITY = 512
+WARM_UP = 3
+
+
+def rows(*, task: Task, recipe: Recipe, own: Path | None, example: Question) -> Mapping[str, Callable[[], System]]:
+    """Each way to run it, by name. Our folder has logits of the last token only, which is what ``prune_lm_head`` makes;
+    to verify a draft its n-gram decoding needs all of them, so that row has a folder built with those.
+    """
+    every = replace(recipe, build=replace(recipe.build, logits=Logits.ALL))
+
+    def opened(name: str, folder: Callable[[], Path], *, fast_forward: bool, ngram: bool, same: bool) -> System:
+        load = {
+            "folder": str(folder()),
+            "threads": allowed_threads(0),
+            "capacity": CAPACITY,
+            "fast_forward": fast_forward,
+            "ngram": ngram,
+            "warm_up": WARM_UP,
+            "example": example.text,
+        }
+        return ChildSystem(
+            name=name,
+            module="genai_child",
+            package=PACKAGE,
+            python=sys.executable,
+            load=load,
+            task=task,
+            same_weights=same,
+        )
+
+    ours, with_every = partial(build, recipe), partial(build, every)
+    found = {
+        "genai": (ours, False, False, True),
+        "genai, fast-forward": (ours, True, False, True),
+        "genai, fast-forward, n-gram": (with_every, True, True, True),
+    }
+    if own is not None:
+        found["genai, its builder's folder"] = (lambda: own, True, False, False)
+    return {
+        name: partial(opened, name, folder, fast_forward=fast_forward, ngram=ngram, same=same)
+        for name, (folder, fast_forward, ngram, same) in found.items()
+    }

@@ -71,6 +71,15 @@ def test_the_service_lives_its_whole_life_under_systemd(machine, robot):
     assert int(sandbox["CapBnd"], 16) == 0
     assert sandbox["Uid"].split()[0] != "0"
 
+    found = machine.doctor()
+    said = {one["check"]: one for one in found["findings"]}
+    assert said["state"]["text"] == "/var/lib/edgeguard can be written; not latched"
+    assert "running guard has it" in said["round trip"]["text"]
+    with ServiceClient.controlling(machine.sockets) as client:
+        granted = client.status().scheduling  # the same limits, so the same answer, whatever this machine allows
+    assert any(granted in one["text"] for one in found["findings"] if one["check"] == "real time")
+    assert machine.show("ActiveState") == "active"
+
     drive_until_armed(machine)
     assert robot.motors.where().axes["linear"] == pytest.approx(0.4, abs=0.05)
     first = machine.show("MainPID")

@@ -6,7 +6,7 @@ import pytest
 from plant import PLANT, plant, settings
 
 from edgeguard.errors import ConfigError
-from edgeguard.guard.stopping import GUARD_DEATH, StoppingDistance, stopping_distances, stopping_problems
+from edgeguard.guard.stopping import GUARD_DEATH, REST_MARGIN, StoppingDistance, stopping_distances, stopping_problems
 
 WIRE_NS = 3_000_000
 
@@ -54,3 +54,7 @@ def test_a_clearance_needs_something_to_come_to_rest_at():
 def test_a_distance_fits_up_to_the_clearance(distance, fits):
     one = StoppingDistance(axis="linear", way="a stop", reaction_s=0.1, distance=distance, clearance=0.7)
     assert one.fits is fits
+
+
+def test_an_unmeasured_stop_is_given_half_as_long_again():
+    assert REST_MARGIN == 1.5

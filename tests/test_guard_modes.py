@@ -60,6 +60,9 @@ class TestStart:
         assert (real.decision.source, real.mode, real.shadow) == (Source.MODEL, Mode.ARMED, False)
         assert rig.speeds[-1] > 0
 
+    def test_an_axis_that_stands_where_it_shall_be_follows_too(self, armed):
+        assert [axis.decel for axis in armed.state.motion.axes] == [None] * 3
+
     @pytest.mark.parametrize("phase", [WorkerPhase.WARMING, WorkerPhase.GONE, WorkerPhase.UNAVAILABLE])
     def test_a_worker_that_is_not_ready_is_not_asked_and_the_decision_is_made_at_once(self, phase):
         rig = Rig()

@@ -12,6 +12,7 @@ are those of the answer over the time to command, memory is the peak, start is u
 Two streams of questions: in both a third of the observation's fields changes from one to the next; in one the command
 stays, in the other it changes, too. The questions are chosen by the answers of plain decoding. ``floor`` is a pass of
 the observation and the whole draft, timed between the questions: what an unchanged command costs if all else is free.
+In the object that ``--json`` prints, a system's times are those of the unchanged command.
 
 ``same answers`` must be all where the weights are the same; else it is how far two ways to compute with one file agree.
 ``--rates`` adds a system that was not run, by its rates of prompt and of generation (tokens per second): its row is

@@ -23,7 +23,10 @@ STREAMS = (UNCHANGED, CHANGED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One system. ``ttc_ms`` are (p50, p99) by stream and, under "", of all; ``same`` is None for edgeguard itself."""
+    """One system. ``ttc_ms`` are (p50, p99) by stream; TTFT and tokens per second are medians of the unchanged command.
+
+    ``same`` is how often it answered as edgeguard did, in both streams; None for edgeguard itself.
+    """
 
     name: str
     settings: str
@@ -53,11 +56,11 @@ class Figures:
     over_floor: float
 
     def as_json(self) -> dict[str, Any]:
-        """The object that ``--json`` prints; its times are of both streams together."""
+        """The object that ``--json`` prints; a system's times are those of the unchanged command."""
         return {
             "systems": {
                 row.name: {
-                    "ttc_ms": dict(zip(("p50", "p99"), row.ttc_ms[""], strict=True)),
+                    "ttc_ms": dict(zip(("p50", "p99"), row.ttc_ms[UNCHANGED], strict=True)),
                     "ttft_ms": row.ttft_ms,
                     "tokens_per_s": row.tokens_per_s,
                     "rss_mb": row.rss_mb,
@@ -92,14 +95,14 @@ def figures(samples: Sequence[Sample], floors: Sequence[float], systems: Sequenc
 
 def _row(system: System, samples: Sequence[Sample], ours: Mapping[tuple[str, int], Sample]) -> Row:
     by_stream = {stream: [one.elapsed_ms for one in samples if one.stream == stream] for stream in STREAMS}
-    by_stream[""] = [one.elapsed_ms for one in samples]
+    unchanged = [one for one in samples if one.stream == UNCHANGED]
     is_ours = system.name == Edgeguard.name
     return Row(
         name=system.name,
         settings=system.settings,
         ttc_ms={stream: (statistics.median(times), percentile(times, 0.99)) for stream, times in by_stream.items()},
-        ttft_ms=statistics.median(one.first_ms for one in samples),
-        tokens_per_s=statistics.median(one.tokens / one.elapsed_ms * 1e3 for one in samples),
+        ttft_ms=statistics.median(one.first_ms for one in unchanged),
+        tokens_per_s=statistics.median(one.tokens / one.elapsed_ms * 1e3 for one in unchanged),
         rss_mb=system.peak_mb(),
         start_s=system.start_s,
         same=None if is_ours else statistics.mean(one.values == ours[one.stream, one.at].values for one in samples),

@@ -127,12 +127,15 @@ class ChildSystem(System):
 
     def close(self) -> None:
         assert self._process.stdin is not None
-        self._process.stdin.close()
+        assert self._process.stdout is not None
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()  # it ends with its questions
         try:
             self._process.wait(timeout=10)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        self._process.stdout.close()
         self._said.close()
 
     def _say(self, message: Mapping[str, Any]) -> dict[str, Any]:

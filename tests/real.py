@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from edgeguard.model.build import build, default_cache_dir
+from edgeguard.model.build import build
 from edgeguard.model.fetch import fetch
 from edgeguard.model.options import GraphOptions, Logits
 from edgeguard.model.progress import silent
 from edgeguard.model.recipe import find
+from edgeguard.places import default_cache_dir
 
 REAL = "smollm2-135m"
 

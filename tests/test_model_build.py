@@ -19,10 +19,11 @@ from hypothesis import strategies as st
 
 from edgeguard.errors import FetchError, ModelError, TokenizerError
 from edgeguard.model import manifest
-from edgeguard.model.build import build, built_folder, default_cache_dir
+from edgeguard.model.build import build, built_folder
 from edgeguard.model.gguf_source import GgufSource
 from edgeguard.model.options import GraphOptions
 from edgeguard.model.recipe import PathSource, Recipe
+from edgeguard.places import default_cache_dir
 from tests.real import real_model
 from tests.tiny import tiny_recipe, write_tiny_gguf
 

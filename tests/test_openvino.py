@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from dataclasses import replace
 from importlib.metadata import distributions
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from edgeguard.bench.compile import compile_model
 from edgeguard.clock import SystemClock
 from edgeguard.config import load_config
 from edgeguard.engine.folder import read_model_folder
@@ -49,8 +51,12 @@ def opened(folder: Path, **options: str) -> Opened:
 
 
 def loaded(folder: Path, model: Path, provider: str) -> LanguageModel:
-    config = load_config(write_config(folder, ('folder = "./model"', f'folder = "./model"\nprovider = "{provider}"')))
-    return load_language_model(config=config, folder=model, clock=SystemClock(), progress=lambda *_: None)
+    change = f'folder = "./model"\nprovider = "{provider}"'
+    return loaded_as_configured(write_config(folder, ('folder = "./model"', change)), model)
+
+
+def loaded_as_configured(config: Path, model: Path) -> LanguageModel:
+    return load_language_model(config=load_config(config), folder=model, clock=SystemClock(), progress=lambda *_: None)
 
 
 def test_the_graph_that_is_built_for_it_is_placed_on_it_to_the_last_node(tmp_path: Path) -> None:
@@ -78,6 +84,31 @@ def test_in_floats_it_gives_the_same_commands_as_the_cpu(tmp_path: Path) -> None
         commands.append([one and one.tokens for one in decoded])
     assert commands[0] == commands[1]
     assert None not in commands[0]
+
+
+def test_what_it_has_compiled_is_kept_and_a_stale_one_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EDGEGUARD_CACHE", str(tmp_path / "cache"))
+    folder = built_for_openvino(tmp_path)
+    change = f'folder = "{folder}"\nprovider = "openvino"'
+    config = write_config(tmp_path, ('folder = "./model"', change))
+    directory = compile_model(load_config(config))
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+    assert [file.suffix for file in directory.iterdir() if file.name != "manifest.json"] == [".blob"]
+    assert not list(directory.parent.glob(".*")), "nothing half-made is left"
+    blob = next(directory.glob("*.blob"))
+    for _ in range(2):  # the second start finds it as the first one left it
+        model = loaded_as_configured(config, folder)
+        assert model.decoder.decode(model.prompt.request(observation())) is not None
+    assert len(list(directory.iterdir())) == 2
+
+    other = write_config(tmp_path, ('folder = "./model"', change + "\nthreads = 1"))
+    with pytest.raises(ProviderError, match=r"compiled for something else \(threads: .* -> 1\); 'edgeguard model comp"):
+        loaded_as_configured(other, folder)
+    blob.write_bytes(b"")
+    with pytest.raises(ProviderError, match="missing or empty"):
+        loaded_as_configured(write_config(tmp_path, ('folder = "./model"', change)), folder)
 
 
 WORDS = ("go on", "turn left", "stop", "back", "left again and then go to the door", "go on")

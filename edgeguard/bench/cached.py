@@ -15,8 +15,8 @@ from edgeguard.budget import Profile, load_profile
 from edgeguard.clock import Clock
 from edgeguard.config import Config
 from edgeguard.errors import ProfileError
-from edgeguard.model.build import default_cache_dir
 from edgeguard.model.progress import Progress, silent
+from edgeguard.places import default_cache_dir
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
     from edgeguard.bench.subject import model_subject
     from edgeguard.board import read_fingerprint
     from edgeguard.errors import ConfigError
-    from edgeguard.model.build import default_cache_dir
+    from edgeguard.places import default_cache_dir
 
     place = arguments.config_place or arguments.config
     if place is None:

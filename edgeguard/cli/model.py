@@ -49,6 +49,13 @@ of a folder with a manifest are hashed, so a damaged one is named.
 """
 
 
+_COMPILE_HELP = """\
+Loads and warms the model up as a worker does, and keeps what the provider has compiled (TensorRT engines, OpenVINO
+blobs, QNN contexts). It belongs to this model, answer schema, onnxruntime, driver and processor: after a change of any
+of them a start is refused until it has been made again.
+"""
+
+
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``model`` and its own commands; each sets ``func(args) -> int``."""
     from edgeguard.model.options import Weights
@@ -91,6 +98,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     inspect.add_argument("folder", type=Path, metavar="PATH", help="a model folder")
     inspect.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     inspect.set_defaults(func=_inspect)
+    compiling = own.add_parser(
+        "compile",
+        help="let the execution provider compile a configuration's model, once, so that later starts are quick",
+        description=_COMPILE_HELP,
+    )
+    compiling.add_argument("config", type=Path, metavar="CONFIG")
+    compiling.set_defaults(func=_compile)
     listing = own.add_parser("list", help="the models in the cache")
     prune = own.add_parser(
         "prune",
@@ -122,9 +136,19 @@ def _build(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _compile(arguments: argparse.Namespace) -> int:
+    from edgeguard.bench.compile import compile_model
+    from edgeguard.config import load_config
+
+    with progress_bars() as progress:
+        directory = compile_model(load_config(arguments.config), progress=progress)
+    print(directory)
+    return 0
+
+
 def _list(arguments: argparse.Namespace) -> int:
-    from edgeguard.model.build import default_cache_dir
     from edgeguard.model.cache import cached_models
+    from edgeguard.places import default_cache_dir
 
     models = cached_models(arguments.cache or default_cache_dir())
     _show_models(models, as_json=arguments.json)
@@ -132,8 +156,8 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _prune(arguments: argparse.Namespace) -> int:
-    from edgeguard.model.build import default_cache_dir
     from edgeguard.model.cache import cached_models, remove
+    from edgeguard.places import default_cache_dir
 
     models = [model for model in cached_models(arguments.cache or default_cache_dir()) if not model.usable]
     _show_models(models, as_json=arguments.json)

@@ -31,8 +31,8 @@ from edgeguard.demo.summary import Outcome, Summary, summarise
 from edgeguard.demo.world import World
 from edgeguard.link.motor import MotorAxis
 from edgeguard.link.simulator import Simulator
-from edgeguard.model.build import default_cache_dir
 from edgeguard.model.progress import Progress
+from edgeguard.places import default_cache_dir
 from edgeguard.plain import to_plain
 from edgeguard.runtime.handle import Guard
 from edgeguard.runtime.worker_command import WORKER_MODULE, worker_argv

@@ -19,6 +19,7 @@ from edgeguard.budget import PassTimes
 from edgeguard.clock import Clock
 from edgeguard.config import Config
 from edgeguard.engine.chat import render_chat
+from edgeguard.engine.compiled import NOT_COMPILED, CompiledUse, check_compiled, compiled_use, facts
 from edgeguard.engine.decoder import Decoder
 from edgeguard.engine.engine import Engine
 from edgeguard.engine.folder import ModelFolder, read_model_folder
@@ -30,6 +31,7 @@ from edgeguard.engine.providers import find_provider
 from edgeguard.engine.session import allowed_threads, import_runtime, open_session
 from edgeguard.engine.tokens import Tokens
 from edgeguard.errors import PromptError
+from edgeguard.places import compiled_directory
 
 FIRST_PASS_SIZES = 16
 """How many sizes of the first pass are warmed up, evenly spaced, where kernels are chosen or compiled by size."""
@@ -162,9 +164,19 @@ def read_model_parts(*, config: Config, folder: Path, full_head: bool = False) -
 
 
 def load_language_model(
-    *, config: Config, folder: Path, clock: Clock, progress: Progress, full_head: bool = False
+    *,
+    config: Config,
+    folder: Path,
+    clock: Clock,
+    progress: Progress,
+    full_head: bool = False,
+    compile_to: Path | None = None,
 ) -> LanguageModel:
-    """Load the model in ``folder`` and put it together as ``config`` says. ``warm_up`` is still to come."""
+    """Load the model in ``folder`` and put it together as ``config`` says. ``warm_up`` is still to come.
+
+    What the provider has compiled it to is used if it is there (``edgeguard.places``), and must fit; with
+    ``compile_to`` it is written there instead.
+    """
     progress("loading", 0, 3)
     provider = find_provider(config.model.provider)
     runtime = import_runtime(provider)
@@ -178,6 +190,7 @@ def load_language_model(
         threads=allowed_threads(config.model.threads),
         provider_options=config.model.provider_options,
         session_options=config.model.session_options,
+        compiled=_compiled(parts, provider, compile_to=compile_to),
     )
     engine = Engine(
         runtime=runtime,
@@ -204,6 +217,16 @@ def _draft_policy(head: Head, provider: Provider) -> str:
     if not head.every_position:
         return "none: the model has logits of its last position only" if head.tokens else "none: the head is whole"
     return POLICY if provider.same_bits else f"none: passes of {provider.name} are not bit-identical"
+
+
+def _compiled(parts: ModelParts, provider: Provider, *, compile_to: Path | None) -> CompiledUse:
+    if compile_to is not None:
+        return compiled_use(provider, compile_to, writing=True)
+    directory = compiled_directory(parts.folder.path, provider.name)
+    if provider.compiled is None or not directory.exists():
+        return NOT_COMPILED
+    check_compiled(directory, facts=facts(parts.identity, provider))
+    return compiled_use(provider, directory)
 
 
 def longest_answer(automaton: Automaton) -> tuple[int, int]:

@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
 
+from edgeguard.engine.compiled import NOT_COMPILED, CompiledUse
 from edgeguard.engine.folder import ModelFolder
 from edgeguard.engine.head import Head
 from edgeguard.engine.placement import RECORD_ASSIGNMENT, audit, profiled, recorded, records_assignment
@@ -96,22 +97,23 @@ def open_session(
     threads: int,
     provider_options: Mapping[str, str],
     session_options: Mapping[str, str],
+    compiled: CompiledUse = NOT_COMPILED,
 ) -> Opened:
     """A session that runs on ``provider`` and nowhere else, with the inputs and outputs that the folder names.
 
-    Its graph is the folder's, or the one that ``head`` has made of it. ``provider_options`` and ``session_options`` add
-    to and win over the defaults of the row and of this module.
+    Its graph is the folder's, or the one that ``head`` has made of it, or what the provider has compiled that to.
+    ``provider_options`` and ``session_options`` add to and win over the defaults of the row and of this module.
     """
     runtime = import_runtime(provider)
     _refuse_unknown_keys(session_options)
-    chosen = chosen_options(provider, provider_options, threads=threads)
+    chosen = {**chosen_options(provider, provider_options, threads=threads), **compiled.provider_options}
     options = runtime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.execution_mode = runtime.ExecutionMode.ORT_SEQUENTIAL
     options.enable_mem_pattern = False  # it plans memory for one shape, and ours vary
     options.log_severity_level = 3  # errors; its warnings are about what is checked below
-    for key, value in {**SESSION_DEFAULTS, **session_options}.items():
+    for key, value in {**SESSION_DEFAULTS, **session_options, **compiled.session_options}.items():
         options.add_session_config_entry(key, value)
     if head.model is not None:
         options.add_session_config_entry(_EXTERNAL_DATA_FOLDER, str(folder.path))
@@ -121,7 +123,8 @@ def open_session(
         else:
             options.enable_profiling = True
             options.profile_file_prefix = f"{until_audited.enter_context(TemporaryDirectory())}/pass"
-        session = _opened(runtime, options, folder=folder, head=head, provider=provider, chosen=chosen)
+        graph = str(compiled.graph) if compiled.graph is not None else head.model or str(folder.graph.path)
+        session = _opened(runtime, options, graph, folder=folder, provider=provider, chosen=chosen)
         check_options(session, provider, chosen)
         _check_signature(session, folder, head, provider)
         placed = recorded(session) if records_assignment(runtime) else profiled(session, folder)
@@ -154,7 +157,13 @@ def check_options(session: Any, provider: Provider, chosen: Mapping[str, str]) -
 
 
 def _opened(
-    runtime: ModuleType, options: Any, *, folder: ModelFolder, head: Head, provider: Provider, chosen: Mapping[str, str]
+    runtime: ModuleType,
+    options: Any,
+    model: str | bytes,
+    *,
+    folder: ModelFolder,
+    provider: Provider,
+    chosen: Mapping[str, str],
 ) -> Any:
     errors = runtime_errors()
     built_in = provider.plugin is None and provider.library is None
@@ -162,7 +171,7 @@ def _opened(
         options.add_provider_for_devices(plugin_devices(runtime, provider, errors=errors), dict(chosen))
     try:
         session = runtime.InferenceSession(
-            head.model or str(folder.graph.path),
+            model,
             options,
             providers=[(provider.ort_name, dict(chosen))] if built_in else None,
             enable_fallback=0,

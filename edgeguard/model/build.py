@@ -31,19 +31,12 @@ from edgeguard.model.fetch import content_hash, fetch
 from edgeguard.model.options import Attention
 from edgeguard.model.progress import Progress, silent
 from edgeguard.model.recipe import Recipe
+from edgeguard.places import default_cache_dir
 
 if TYPE_CHECKING:
     from edgeguard.model.adapter import Adapter
 
 _KEY_DIGITS = 16
-
-
-def default_cache_dir() -> Path:
-    """$EDGEGUARD_CACHE, else $XDG_CACHE_HOME/edgeguard, else ~/.cache/edgeguard."""
-    if own := os.environ.get("EDGEGUARD_CACHE"):
-        return Path(own)
-    shared = os.environ.get("XDG_CACHE_HOME")
-    return (Path(shared) if shared else Path.home() / ".cache") / "edgeguard"
 
 
 def built_folder(recipe: Recipe, *, cache_dir: Path) -> Path:

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from edgeguard.config import Config
 from edgeguard.errors import ModelError
-from edgeguard.model.build import built_folder, default_cache_dir
+from edgeguard.model.build import built_folder
 from edgeguard.model.manifest import is_complete
+from edgeguard.places import default_cache_dir
 from edgeguard.runtime.model_choice import chosen_recipe
 
 WORKER_MODULE = "edgeguard.engine.worker"

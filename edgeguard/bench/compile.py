@@ -1,0 +1,31 @@
+"""Has a configuration's execution provider compile its model, and keeps what came of it for later starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from edgeguard.bench.subject import model_folder
+from edgeguard.clock import SystemClock
+from edgeguard.config import Config
+from edgeguard.engine.compiled import facts, write_compiled
+from edgeguard.engine.language_model import load_language_model, read_model_parts
+from edgeguard.engine.providers import find_provider
+from edgeguard.model.progress import Progress, silent
+from edgeguard.places import compiled_directory
+
+
+def compile_model(config: Config, *, progress: Progress = silent) -> Path:
+    """Where it is kept; ``ProviderError`` for a provider that keeps nothing."""
+    provider = find_provider(config.model.provider)
+    folder = model_folder(config, progress=progress)
+    parts = read_model_parts(config=config, folder=folder)
+    directory = compiled_directory(parts.folder.path, provider.name)
+
+    def compile_into(scratch: Path) -> None:
+        model = load_language_model(
+            config=config, folder=folder, clock=SystemClock(), progress=progress, compile_to=scratch
+        )
+        model.warm_up(progress)
+
+    write_compiled(directory, provider=provider, facts=facts(parts.identity, provider), compile_into=compile_into)
+    return directory

@@ -1,0 +1,21 @@
+"""Where edgeguard keeps on this machine what it can make again. Asks the environment, makes nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+
+def default_cache_dir() -> Path:
+    """$EDGEGUARD_CACHE, else $XDG_CACHE_HOME/edgeguard, else ~/.cache/edgeguard."""
+    if own := os.environ.get("EDGEGUARD_CACHE"):
+        return Path(own)
+    shared = os.environ.get("XDG_CACHE_HOME")
+    return (Path(shared) if shared else Path.home() / ".cache") / "edgeguard"
+
+
+def compiled_directory(folder: Path, provider: str) -> Path:
+    """Where ``provider`` keeps what it has compiled the model in ``folder`` to."""
+    digest = hashlib.sha256(str(folder.absolute()).encode()).hexdigest()[:8]
+    return default_cache_dir() / "compiled" / f"{folder.name}-{provider}-{digest}"

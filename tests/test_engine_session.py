@@ -21,7 +21,7 @@ from edgeguard.engine.folder import ModelFolder, read_model_folder
 from edgeguard.engine.head import whole_head
 from edgeguard.engine.placement import RECORD_ASSIGNMENT, Placed, audit, profiled, recorded, records_assignment
 from edgeguard.engine.provider import HEAVY_OPERATORS, Provider
-from edgeguard.engine.providers import PROVIDERS, find_provider
+from edgeguard.engine.providers import PROVIDERS, find_provider, provider_of
 from edgeguard.engine.session import (
     SESSION_DEFAULTS,
     SESSION_KEYS,
@@ -247,6 +247,28 @@ def test_an_option_that_the_provider_does_not_know_is_an_error_before_anything_i
 def test_an_option_that_a_provider_of_unknown_options_does_not_report_back_is_an_error(built: Path) -> None:
     with pytest.raises(ProviderError, match="cpu did not take warp_speed"):
         open_on(PROVIDERS[0], read_model_folder(built), options={"warp_speed": "9"})
+
+
+OWN = """
+provider = "npu"
+
+[[provider]]
+name = "npu"
+execution_provider = "NpuExecutionProvider"
+library = "libnpu.so"
+smallest_pass = 2
+"""
+
+
+def test_a_row_of_the_users_own_is_a_provider_like_any_other(built: Path, tmp_path: Path) -> None:
+    config = load_config(write_config(tmp_path, ('folder = "./model"', 'folder = "./model"' + OWN)))
+    row = provider_of(config)
+    assert (row.name, row.smallest_pass, row.graph.attention) == ("npu", 2, "plain")
+    with pytest.raises(ProviderError, match=r"libnpu.so does not exist"):
+        open_on(row, read_model_folder(built))
+    (tmp_path / "libnpu.so").write_text("no library")
+    with pytest.raises(ProviderError, match=r"npu: libnpu.so cannot be loaded: .*libnpu.so: "):
+        open_on(row, read_model_folder(built))
 
 
 def test_the_table_entry_in_the_configuration_is_the_one_that_is_used(built: Path, tmp_path: Path) -> None:

@@ -9,14 +9,14 @@ from edgeguard.clock import SystemClock
 from edgeguard.config import Config
 from edgeguard.engine.compiled import facts, write_compiled
 from edgeguard.engine.language_model import load_language_model, read_model_parts
-from edgeguard.engine.providers import find_provider
+from edgeguard.engine.providers import provider_of
 from edgeguard.model.progress import Progress, silent
 from edgeguard.places import compiled_directory
 
 
 def compile_model(config: Config, *, progress: Progress = silent) -> Path:
     """Where it is kept; ``ProviderError`` for a provider that keeps nothing."""
-    provider = find_provider(config.model.provider)
+    provider = provider_of(config)
     folder = model_folder(config, progress=progress)
     parts = read_model_parts(config=config, folder=folder)
     directory = compiled_directory(parts.folder.path, provider.name)

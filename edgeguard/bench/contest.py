@@ -20,7 +20,7 @@ from edgeguard.bench.evaluation import Case
 from edgeguard.bench.worker_client import Ready, WorkerClient
 from edgeguard.clock import NS_PER_S, Clock
 from edgeguard.config import Config
-from edgeguard.engine.providers import find_provider
+from edgeguard.engine.providers import provider_of
 from edgeguard.errors import ConfigError, WorkerError
 from edgeguard.model.build import build
 from edgeguard.model.progress import Progress, silent
@@ -76,7 +76,7 @@ class Run:
 def find_contender(model: str, *, name: str, config: Config, progress: Progress = silent) -> Contender:
     """A model folder (with a ``/``), or a recipe's variant, which is built if it has not been."""
     if not names_folder(model):
-        recipe = for_provider(find_variant(model), find_provider(config.model.provider))
+        recipe = for_provider(find_variant(model), provider_of(config))
         return Contender(name=name, folder=build(recipe, progress=progress), config=config)
     if "+" in model:
         raise ConfigError(f"{model!r}: an adapter is built into a recipe's model, not into a finished folder")

@@ -17,7 +17,7 @@ from edgeguard.clock import ms_from_ns
 from edgeguard.config.plant import cross_check, read_axis, read_field, read_interlock, read_rule
 from edgeguard.config.reader import Problems, Table
 from edgeguard.config.recording import read_metrics, read_recording
-from edgeguard.config.sections import Config, Example, Guarding, Link, Model, Prompt, Risk, Timing
+from edgeguard.config.sections import Config, Example, Guarding, Link, Model, OwnProvider, Prompt, Risk, Timing
 from edgeguard.errors import ConfigError
 from edgeguard.types import Action, Grade
 
@@ -86,6 +86,7 @@ def _read(root: Table, *, file: Path, digest: str, schema: Mapping[str, Any] | N
         digest=digest,
         timing=timing,
         model=_read_model(root.table("model"), folder=file.parent),
+        providers=tuple(_read_provider(table, folder=file.parent) for table in root.tables("provider")),
         prompt=_read_prompt(root.table("prompt")),
         schema=answer_schema,
         min_confidence=min_confidence,
@@ -147,6 +148,21 @@ def _read_model(table: Table, *, folder: Path) -> Model:
     )
     table.close()
     return model
+
+
+def _read_provider(table: Table, *, folder: Path) -> OwnProvider:
+    provider = OwnProvider(
+        name=table.text("name"),
+        ort_name=table.text("execution_provider"),
+        library=folder / table.text("library"),
+        kv_device=table.text("kv_device", default="cpu"),
+        smallest_pass=table.integer("smallest_pass", default=1, low=1, high=64),
+        same_bits=table.flag("same_bits", default=False),
+        activations=table.text("activations", default="float32", among=("float32", "float16")),
+        attention=table.text("attention", default="plain", among=("plain", "GroupQueryAttention")),
+    )
+    table.close()
+    return provider
 
 
 def _read_prompt(table: Table) -> Prompt:

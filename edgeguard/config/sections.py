@@ -37,6 +37,23 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OwnProvider:
+    """``[[provider]]``: an execution provider that the built-in table does not have, in a library of its own.
+
+    ``ort_name`` is what its library calls it; the other fields are those of a row (``edgeguard.engine.provider``).
+    """
+
+    name: str
+    ort_name: str
+    library: Path
+    kv_device: str
+    smallest_pass: int
+    same_bits: bool
+    activations: str
+    attention: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
     """One few-shot pair of ``[[prompt.example]]``."""
 
@@ -195,6 +212,7 @@ class Config:
     digest: str
     timing: Timing
     model: Model
+    providers: tuple[OwnProvider, ...]
     prompt: Prompt
     schema: Mapping[str, Any]
     min_confidence: float | None

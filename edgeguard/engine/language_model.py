@@ -27,7 +27,7 @@ from edgeguard.engine.head import Head, cut_head, whole_head
 from edgeguard.engine.identity import identity
 from edgeguard.engine.prompt import Prompt, chat_roles
 from edgeguard.engine.provider import Provider
-from edgeguard.engine.providers import find_provider
+from edgeguard.engine.providers import provider_of
 from edgeguard.engine.session import allowed_threads, import_runtime, open_session
 from edgeguard.engine.tokens import Tokens
 from edgeguard.errors import PromptError
@@ -129,7 +129,7 @@ def read_model_parts(*, config: Config, folder: Path, full_head: bool = False) -
 
     The head is cut to the answer's alphabet unless ``full_head``, for comparisons.
     """
-    provider = find_provider(config.model.provider)
+    provider = provider_of(config)
     runtime = import_runtime(provider)
     model = read_model_folder(folder)
     tokens = Tokens.from_file(model.tokenizer, vocabulary=model.vocabulary, end_tokens=model.end_tokens)
@@ -178,7 +178,7 @@ def load_language_model(
     ``compile_to`` it is written there instead.
     """
     progress("loading", 0, 3)
-    provider = find_provider(config.model.provider)
+    provider = provider_of(config)
     runtime = import_runtime(provider)
     progress("loading", 1, 3)
     parts = read_model_parts(config=config, folder=folder, full_head=full_head)

@@ -9,10 +9,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
+from edgeguard.config import Config
 from edgeguard.engine.provider import Compiled, Graph, Provider
 from edgeguard.errors import ProviderError
-
-__all__ = ["PROVIDERS", "Provider", "find_provider"]
 
 _NVIDIA = ("/dev/nvidia[0-9]*", "/dev/nvhost-gpu", "/dev/nvgpu/igpu0")  # desktop; Jetson
 _RENDER = ("/dev/dri/renderD*",)
@@ -202,11 +201,34 @@ PROVIDERS: tuple[Provider, ...] = (
 )  # fmt: skip
 
 
-def find_provider(name: str, *, custom: Sequence[Provider] = ()) -> Provider:
-    """The row called ``name``, one of the configuration's own (``custom``) first; ``ProviderError`` names the known."""
-    rows = {row.name: row for row in (*PROVIDERS, *custom)}
-    if name not in rows:
-        near = difflib.get_close_matches(name, rows, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(rows)}"
+def find_provider(name: str) -> Provider:
+    """The row called ``name``; ``ProviderError`` names the known ones."""
+    return _find(name, PROVIDERS)
+
+
+def provider_of(config: Config) -> Provider:
+    """The provider that a configuration asks for, one of its own rows perhaps."""
+    own = [
+        Provider(
+            name=one.name,
+            ort_name=one.ort_name,
+            package=one.library.name,
+            extra="cpu",
+            library=str(one.library),
+            kv_device=one.kv_device,
+            smallest_pass=one.smallest_pass,
+            same_bits=one.same_bits,
+            graph=Graph(activations=one.activations, attention=one.attention),
+        )
+        for one in config.providers
+    ]
+    return _find(config.model.provider, (*own, *PROVIDERS))
+
+
+def _find(name: str, rows: Sequence[Provider]) -> Provider:
+    names = [row.name for row in rows]
+    if name not in names:
+        near = difflib.get_close_matches(name, names, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"
         raise ProviderError(f"model.provider: there is no execution provider {name!r}; {hint}")
-    return rows[name]
+    return rows[names.index(name)]

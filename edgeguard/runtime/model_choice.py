@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from edgeguard.config import Config
 from edgeguard.engine.provider import Provider
-from edgeguard.engine.providers import find_provider
+from edgeguard.engine.providers import provider_of
 from edgeguard.model.options import Activations, Attention, Weights
 from edgeguard.model.recipe import Recipe
 from edgeguard.model.variant import find_variant
@@ -17,7 +17,7 @@ _FLOATS = {"float32": Weights.F32, "float16": Weights.F16}
 def chosen_recipe(config: Config) -> Recipe:
     """Of a configuration whose ``model.folder`` names one."""
     recipe = find_variant(config.model.folder, adapter=config.model.adapter)
-    return for_provider(recipe, find_provider(config.model.provider))
+    return for_provider(recipe, provider_of(config))
 
 
 def for_provider(recipe: Recipe, provider: Provider) -> Recipe:

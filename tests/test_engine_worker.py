@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
 
@@ -30,11 +30,19 @@ PATIENCE_S = 30.0
 class Worker:
     """The process and what it says."""
 
-    def __init__(self, config: Path, model: Path, *, profile: Path | None = None, full_head: bool = False) -> None:
+    def __init__(
+        self,
+        config: Path,
+        model: Path,
+        *,
+        profile: Path | None = None,
+        full_head: bool = False,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.channel, theirs = Channel.pair()
         argv = [sys.executable, "-m", "edgeguard.engine.worker", str(theirs.fileno()), str(config)]
         argv += [*([] if profile is None else [str(profile)]), "--model", str(model), *["--full-head"] * full_head]
-        self.process = subprocess.Popen(argv, pass_fds=[theirs.fileno()])
+        self.process = subprocess.Popen(argv, pass_fds=[theirs.fileno()], env=environment)
         theirs.close()
         self.heard: list[Message] = []
 

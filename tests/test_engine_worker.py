@@ -341,6 +341,15 @@ def wait_for(channel: Channel, kind: str) -> Message:
     raise AssertionError(f"no {kind} came")
 
 
+def test_passes_that_take_times_what_the_profile_says_stop_the_start(model: Path, config: Path, tmp_path: Path) -> None:
+    """A profile of another machine, or a provider that is not the one it was."""
+    profile = write_profile(tmp_path / "profile.json", pass_ms=0.001)
+    with Worker(config, model, profile=profile) as worker:
+        failed = worker.next("failed")
+    assert failed["exit_code"] == 7
+    assert "times the 0.0 ms of the profile, on cpu, all of it" in failed["error"]
+
+
 def test_a_hung_worker_is_killed_and_replaced_by_one_that_answers(model: Path, config: Path) -> None:
     supervised = Supervised()
     first, channel = supervised.start(config, model)

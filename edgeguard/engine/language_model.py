@@ -207,7 +207,7 @@ def load_language_model(
         prompt=parts.prompt,
         automaton=parts.automaton,
         engine=engine,
-        identity=parts.identity,
+        identity={**parts.identity, "placement": opened.placement},
         provider=provider,
     )
 

@@ -25,15 +25,19 @@ from typing import NoReturn
 from edgeguard.answer import PathPrices
 from edgeguard.budget import Planner, Profile, load_profile
 from edgeguard.channel import Channel, Message
-from edgeguard.clock import Clock, SystemClock
+from edgeguard.clock import Clock, SystemClock, ms_from_ns
 from edgeguard.config import load_config
 from edgeguard.engine.attempt import Attempt, EndedError
 from edgeguard.engine.engine import CancelledPassError
 from edgeguard.engine.inbox import Inbox
 from edgeguard.engine.language_model import LanguageModel, load_language_model
-from edgeguard.errors import AnswerError, EdgeguardError
+from edgeguard.errors import AnswerError, EdgeguardError, ProfileError
 from edgeguard.messages import answer_message, read_request
 from edgeguard.types import Finish, ThermalLevel
+
+SPEED_REPEATS = 10
+SPEED_LIMIT = 5.0
+"""A provider that has fallen back, or another clock, makes ten times and more; a hot board less than two."""
 
 
 class Worker:
@@ -135,6 +139,8 @@ def _start(arguments: argparse.Namespace, *, channel: Channel, clock: Clock) -> 
         config=config, folder=arguments.model, clock=clock, progress=progress, full_head=arguments.full_head
     )
     model.warm_up(progress)
+    if profile is not None:
+        check_speed(model, profile)
     return Worker(
         model=model,
         profile=profile,
@@ -142,6 +148,21 @@ def _start(arguments: argparse.Namespace, *, channel: Channel, clock: Clock) -> 
         clock=clock,
         uncalibrated_factor=config.risk.uncalibrated_factor,
     )
+
+
+def check_speed(model: LanguageModel, profile: Profile) -> None:
+    """``ProfileError`` when passes take times what the profile says: then something else runs them than was measured.
+
+    The quickest of several, so that a busy machine is not mistaken for another one.
+    """
+    (timed,) = model.sweep([model.pass_sizes[0]], repeats=SPEED_REPEATS)
+    price_ns = profile.cost.price_ns(timed.k, timed.p)
+    factor = min(timed.elapsed_ns) / price_ns
+    if factor > SPEED_LIMIT:
+        raise ProfileError(
+            f"a pass of {timed.k} tokens takes {factor:.1f} times the {ms_from_ns(price_ns):.1f} ms of the profile, on "
+            f"{model.identity['placement']}: find out what has changed (edgeguard doctor), or calibrate again"
+        )
 
 
 def main(channel_at: Callable[[int], Channel] = Channel.from_fd) -> None:

@@ -8,7 +8,9 @@ nanoseconds of the ``Clock``, which must be the machine's: the limits are real.
 
 from __future__ import annotations
 
+import os
 import select
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -124,6 +126,14 @@ class WorkerClient:
                 self._worker_pid = int(message["pid"])
         assert self._worker_pid is not None, "asked before it was ready"
         return self._worker_pid
+
+    def pause(self) -> None:
+        """Stop the worker where it stands, so that its threads take nothing from another that is being timed."""
+        os.kill(self.worker_pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on."""
+        os.kill(self.worker_pid, signal.SIGCONT)
 
     def resident_bytes(self) -> int:
         """The memory that the worker has now, its share of mapped files included."""

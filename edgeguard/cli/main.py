@@ -26,6 +26,7 @@ from edgeguard.cli import (
     run,
     simulate,
     status,
+    tune,
 )
 from edgeguard.errors import ConfigError, EdgeguardError
 
@@ -54,7 +55,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"edgeguard {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     every = (
-        demo, init, check, calibrate, estimate, bench, run, status, operator, model, compare, providers,
+        demo, init, check, calibrate, tune, estimate, bench, run, status, operator, model, compare, providers,
         simulate, replay, log, install, doctor, causes,
     )  # fmt: skip
     for command in every:

@@ -23,6 +23,7 @@ from edgeguard.cli import (
     operator,
     providers,
     replay,
+    report,
     run,
     simulate,
     status,
@@ -55,7 +56,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"edgeguard {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     every = (
-        demo, init, check, calibrate, tune, estimate, bench, run, status, operator, model, compare, providers,
+        demo, init, check, calibrate, report, tune, estimate, bench, run, status, operator, model, compare, providers,
         simulate, replay, log, install, doctor, causes,
     )  # fmt: skip
     for command in every:

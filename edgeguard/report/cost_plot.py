@@ -11,6 +11,7 @@ from edgeguard.budget import PassCost, PassTimes, Profile
 from edgeguard.budget.cost import median
 from edgeguard.clock import ms_from_ns
 from edgeguard.report import sketch
+from edgeguard.report.estimates import Estimates
 from edgeguard.report.samples import Samples
 from edgeguard.report.sketch import Plot
 
@@ -21,10 +22,10 @@ MOST_POINTS = 1_200
 _HEIGHT_IN = 3.2
 _ALPHAS = (1.0, 0.65, 0.4)
 """Of the depths, the deepest first."""
-_SAME_DEPTH = 0.98
+_SAME_DEPTH = 2  # tokens
 
 
-def draw_passes(profile: Profile, samples: Samples) -> Plot:
+def draw_passes(profile: Profile, samples: Samples, estimates: Estimates) -> Plot:
     """``pass_cost(k, p)``: the sweep's medians with their 10th to 90th percentile, passes of requests, the price."""
     cost, rows = profile.cost, _measured(profile.sweep)
     seen = _by_size(samples)
@@ -52,6 +53,9 @@ def draw_passes(profile: Profile, samples: Samples) -> Plot:
             sizes, _prices_ms(cost, sizes, cost.p_reference), color=sketch.FITTED, lw=1.4,
             label=f"price, {cost.p_reference:,} cached",
         )  # fmt: skip
+        best = [(one.tokens, one.best_ms) for one in estimates.passes if one.best_ms is not None]
+        if best:
+            panel.plot(*zip(*best, strict=True), color=sketch.INK, lw=1.0, ls=sketch.DOTTED, label="at best: roofline")
         if seen:
             panel.plot([], [], ".", color=sketch.FITTED, alpha=0.6, label="passes of requests")
         panel.set_xscale("log", base=2)
@@ -145,16 +149,19 @@ def draw_step(profile: Profile, samples: Samples) -> Plot:
         panel.legend(loc="best")
 
     per_thousand_ms = ms_from_ns(round(1_000 * cost.per_cached_ns))
+    slower = (
+        f"{per_thousand_ms:.2f} ms more per 1,000 cached tokens" if per_thousand_ms else "no slower for the context"
+    )
     alt = f"A pass of {size} new tokens: " + ", ".join(
         f"{row.p:,} cached {row.median_ns / 1e6:.1f} ms" for row in steps
-    ) + f"; {per_thousand_ms:.2f} ms more per 1,000 cached tokens."  # fmt: skip
+    ) + f"; {slower}."  # fmt: skip
     return Plot(
         name="step",
         title="A step and its context",
         svg=sketch.sketch(draw, name="step", alt=alt, width_in=sketch.HALF_IN, height_in=_HEIGHT_IN),
         alt=alt,
         shows=f"The smallest pass ({size} new token{'s' if size > 1 else ''}) behind more and more cached ones: "
-        f"{per_thousand_ms:.2f} ms more per 1,000 of them.",
+        f"{slower}.",
         bad="Bad: a steep line. Then reading the cache is what costs, and a shorter prefix is worth more than a "
         "smaller model.",
     )
@@ -168,7 +175,7 @@ def _by_depth(rows: Sequence[PassTimes]) -> Mapping[int, list[PassTimes]]:
     """The deepest first. Depths that are the same but for a few tokens are one: a size may be rounded."""
     groups: dict[int, list[PassTimes]] = {}
     for row in sorted(rows, key=lambda row: -row.p):
-        depth = next((depth for depth in groups if row.p >= _SAME_DEPTH * depth), row.p)
+        depth = next((depth for depth in groups if depth - row.p <= _SAME_DEPTH), row.p)
         groups.setdefault(depth, []).append(row)
     return {depth: sorted(group, key=lambda row: row.k) for depth, group in groups.items()}
 

@@ -16,7 +16,8 @@ from edgeguard.clock import NS_PER_S, ms_from_ns
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PricedPass:
-    """A pass of ``tokens`` new ones. ``best_ms`` is the roofline's, where the machine and the model are known."""
+    """A pass of ``tokens`` new ones, behind as many cached ones as the cost refers to. ``best_ms`` is the roofline's,
+    where the machine and the model are known."""
 
     name: str
     tokens: int
@@ -40,7 +41,7 @@ class Estimates:
 def estimates_of(profile: Profile, *, model: Model | None = None, machine: Machine | None = None) -> Estimates:
     cost = profile.cost
     first = max(1, round(median([one.first_tokens for one in profile.requests])))
-    named = {cost.sizes[0]: "the smallest pass: a step", first: "the usual first pass", cost.sizes[-1]: "the largest"}
+    named = {**dict.fromkeys(cost.sizes, ""), cost.sizes[0]: "a step", first: "the usual first pass"}
     passes = tuple(
         PricedPass(
             name=name,

@@ -91,7 +91,7 @@ def page(report: Report) -> str:
         plots=[
             draw_histogram(profile),
             draw_tail(profile, verdict),
-            draw_passes(profile, samples),
+            draw_passes(profile, samples, report.estimates),
             draw_first_token(profile, samples),
             draw_step(profile, samples),
         ],

@@ -54,9 +54,7 @@ def draw_run(profile: Profile, samples: Samples, *, available_ns: int | None) ->
         gaps = [at for at, (one, after) in enumerate(pairwise(requests)) if after.at_ns - one.at_ns > pause_ns]
         _draw_latency(panels[0], profile, requests, unit_s=unit_s, available_ns=available_ns)
         _draw_line(panels[0], [_at(one, unit_s) for one in requests], _running_ms(requests), gaps=gaps, label=_MEDIAN)
-        panels[0].legend(
-            loc="lower left", bbox_to_anchor=(0, 1.0), ncols=5, borderaxespad=0.2, handlelength=1.4, columnspacing=1.4
-        )
+        figure.legend(loc="outside upper left", ncols=4)
         for panel, (name, values) in zip(panels[1:], seen, strict=False):
             _draw_line(panel, [_at(one, unit_s) for one in requests], values, gaps=gaps)
             sketch.dress(panel, y=name)
@@ -152,7 +150,7 @@ def _shows(requests: Sequence[RequestTimes], seen: Sequence[tuple[str, object]],
     if unread:
         words.append(f"No {' and no '.join(unread)} could be read here, so nothing says that this board was hot")
     if restarts:
-        words.append("A dotted line is a new process of the model")
+        words.append("An upright dotted line is a new process of the model")
     return ". ".join(words) + "."
 
 

@@ -55,7 +55,7 @@ def draw_histogram(profile: Profile) -> Plot:
         panel.axvline(median(every_ms), color=sketch.INK, lw=1.0, ls=sketch.DOTTED, label="median")
         panel.set_xlim(left=0)
         sketch.dress(panel, x="latency, ms", y="requests")
-        panel.legend(loc="best")
+        figure.legend(loc="outside upper left", ncols=2)
 
     alt = (
         f"Histogram of {len(every_ms):,} latencies: median {median(every_ms):.1f} ms, longest {every_ms[-1]:.1f} ms; "

@@ -1,6 +1,6 @@
 """Makes operators' utterances with the right answers, from ``phrases.toml`` and a seed. One case a line.
 
-    python models/training/generate.py --cases 12000 --seed 8 --without models/eval/commands.jsonl --out train.jsonl
+    python models/training/generate.py --cases 14000 --seed 8 --without models/eval/commands.jsonl --out train.jsonl
 
 The same arguments give the same file. Each kind of utterance is one method of ``Speaker``; a share of them is then
 worn down as speech and typing are. What ``--without`` names holds no phrase of the result, also after normalisation

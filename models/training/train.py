@@ -4,8 +4,8 @@
 
 The base stays the file's weights. The loss is the cross-entropy of the answer's choices among the tokens that are
 allowed there, which is what the runtime's decoder does; the shared prefix is run once a batch. Seeded: the same data,
-seed and machine give the same adapter, and another machine one that differs in rounding only. Half an hour on two CPU
-cores with bfloat16; it uses a GPU if torch sees one.
+seed and machine give the same adapter, another machine one that differs in rounding. A thousand steps of 16 take a
+quarter of an hour on two CPU cores with bfloat16; it uses a GPU if torch sees one.
 """
 
 from __future__ import annotations

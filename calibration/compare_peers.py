@@ -14,7 +14,8 @@ stays, in the other it changes, too. The questions are chosen by the answers of 
 the observation and the whole draft, timed between the questions: what an unchanged command costs if all else is free.
 In the object that ``--json`` prints, a system's times are those of the unchanged command.
 
-``same answers`` must be all where the weights are the same; else it is how far two ways to compute with one file agree.
+``same answers`` should be all where the graph is the same (its passes of one token have other bits, which may decide a
+near tie); ~ is how far two ways to compute with one file agree; ≠ has other weights and enters no ratio.
 ``--rates`` adds a system that was not run, by its rates of prompt and of generation (tokens per second): its row is
 marked as an estimate, and no ratio knows of it.
 """
@@ -169,7 +170,7 @@ def show(found: Figures, *, task: Sizes, estimates: Sequence[Estimate], absent: 
         table.add_column(column, justify="right")
     for row in found.rows:
         times = [f"{ms:.1f}" for stream in STREAMS for ms in row.ttc_ms[stream]]
-        same = "" if row.same is None else f"{row.same:.0%}" + ("" if row.same_weights else " ~")
+        same = "" if row.same is None else f"{row.same:.0%}" + f" {row.weights.value}".rstrip()
         rest = (f"{row.ttft_ms:.1f}", f"{row.tokens_per_s:.0f}", f"{row.rss_mb}", f"{row.start_s:.1f}")
         table.add_row(row.name, *times, *rest, same, style="bold" if row.same is None else None)
     for name, prompt_rate, rate in estimates:
@@ -177,9 +178,7 @@ def show(found: Figures, *, task: Sizes, estimates: Sequence[Estimate], absent: 
         ttc_ms = f"{ttft_ms + task.answer / rate * 1e3:.0f}"
         table.add_row(f"{name} (estimate)", ttc_ms, "", ttc_ms, "", f"{ttft_ms:.0f}", style="dim")
     console.print(table)
-    console.print(
-        "~ other kernels or weights: how often they agree\n" if any(not row.same_weights for row in found.rows) else ""
-    )
+    console.print("~ the same file in kernels of its own; ≠ other weights, so no peer, whatever its speed\n")
     for stream, ratio in found.ratios.items():
         low, high = ratio.interval
         console.print(f"{stream} command: ×{ratio.value:.2f} as fast as {ratio.peer} ({low:.2f} to {high:.2f}, 95 %)")

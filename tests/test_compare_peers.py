@@ -14,7 +14,7 @@ from peers.contest import CHANGED, UNCHANGED, Sample, hold, needed
 from peers.figures import figures
 from peers.llama_cpp import LlamaServer
 from peers.ours import Edgeguard
-from peers.system import AbsentError, ChildSystem, System, Timed
+from peers.system import AbsentError, ChildSystem, System, Timed, Weights
 from peers.task import ROBOT, Question, Task, walk
 
 from edgeguard.bench.observations import draw_fields
@@ -117,7 +117,7 @@ def child(task: Task, *, package: str, **load: object) -> System:
         python=sys.executable,
         load=load,
         task=task,
-        same_weights=True,
+        weights=Weights.GRAPH,
     )
 
 
@@ -153,10 +153,10 @@ def test_everybody_is_asked_by_turns(config: Config, folder: Path, task: Task) -
 class Stated(System):
     """One that is never asked."""
 
-    settings, start_s, same_weights = "as it is", 1.0, True
+    settings, start_s = "as it is", 1.0
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, weights: Weights = Weights.GRAPH) -> None:
+        self.name, self.weights = name, weights
 
     def ask(self, question: Question) -> Timed:
         raise NotImplementedError
@@ -186,16 +186,19 @@ def test_the_ratio_is_to_the_best_peer_of_each_stream() -> None:
         ("edgeguard", UNCHANGED): 50.0,
         ("fast", UNCHANGED): 100.0,
         ("slow", UNCHANGED): 200.0,
+        ("other", UNCHANGED): 10.0,
         ("edgeguard", CHANGED): 100.0,
         ("fast", CHANGED): 180.0,
         ("slow", CHANGED): 150.0,
+        ("other", CHANGED): 10.0,
     }
     samples = [
         sample(system, stream, at, price + at % 5, said="right" if system == "slow" and at < 10 else "left")
         for (system, stream), price in prices.items()
         for at in range(40)
     ]
-    found = figures(samples, [48.0] * 40, [Stated("edgeguard"), Stated("fast"), Stated("slow")])
+    systems = [Stated("edgeguard"), Stated("fast"), Stated("slow", Weights.FILE), Stated("other", Weights.OTHER)]
+    found = figures(samples, [48.0] * 40, systems)
     assert (found.ratios[UNCHANGED].peer, found.ratios[CHANGED].peer) == ("fast", "slow")
     for ratio, expected in ((found.ratios[UNCHANGED], 102 / 52), (found.ratios[CHANGED], 152 / 102)):
         low, high = ratio.interval
@@ -208,7 +211,7 @@ def test_the_ratio_is_to_the_best_peer_of_each_stream() -> None:
     assert set(content["systems"]["fast"]) == {"ttc_ms", "ttft_ms", "tokens_per_s", "rss_mb", "start_s", "settings"}
     assert content["systems"]["fast"]["ttc_ms"] == {"p50": 102.0, "p99": 104.0}
     assert content["ratio_best_peer"].keys() == {UNCHANGED, CHANGED}
-    assert content["same_answers"] == {"fast": 1.0, "slow": 0.75}
+    assert content["same_answers"] == {"fast": 1.0, "slow": 0.75, "other": 1.0}
 
 
 def test_without_peers_there_is_no_ratio() -> None:

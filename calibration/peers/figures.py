@@ -1,7 +1,8 @@
 """What the samples come to: times, rates, the ratio to the best peer with its interval, whose answers are the same.
 
 A ratio is a peer's median time to command over edgeguard's, so that 2 is twice as fast; its interval is the central
-95 % over resampled questions, the same for both. The best peer of a stream is the one with the least median.
+95 % over resampled questions, the same for both. The best peer of a stream is the one with the least
+median among those that compute with the same weights.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 from edgeguard.bench.percentile import percentile
 from peers.contest import CHANGED, UNCHANGED, Sample
 from peers.ours import Edgeguard
-from peers.system import System
+from peers.system import System, Weights
 
 RESAMPLINGS = 1_000
 STREAMS = (UNCHANGED, CHANGED)
@@ -36,7 +37,7 @@ class Row:
     rss_mb: int
     start_s: float
     same: float | None
-    same_weights: bool
+    weights: Weights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,12 +82,14 @@ def figures(samples: Sequence[Sample], floors: Sequence[float], systems: Sequenc
     ours = {(one.stream, one.at): one for one in samples if one.system == Edgeguard.name}
     unchanged = [one.elapsed_ms for (stream, _), one in ours.items() if stream == UNCHANGED]
     floor_ms = statistics.median(floors)
+    others = {system.name for system in systems if system.weights is Weights.OTHER}
+    compared = [one for one in samples if one.system not in others]
     return Figures(
         rows=[_row(system, [one for one in samples if one.system == system.name], ours) for system in systems],
         ratios={
             stream: ratio
             for stream in STREAMS
-            if (ratio := _best([one for one in samples if one.stream == stream], draw=draw)) is not None
+            if (ratio := _best([one for one in compared if one.stream == stream], draw=draw)) is not None
         },
         floor_ms=floor_ms,
         over_floor=statistics.median(unchanged) / floor_ms,
@@ -106,7 +109,7 @@ def _row(system: System, samples: Sequence[Sample], ours: Mapping[tuple[str, int
         rss_mb=system.peak_mb(),
         start_s=system.start_s,
         same=None if is_ours else statistics.mean(one.values == ours[one.stream, one.at].values for one in samples),
-        same_weights=system.same_weights,
+        weights=system.weights,
     )
 
 

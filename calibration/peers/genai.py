@@ -12,7 +12,7 @@ from edgeguard.engine.session import allowed_threads
 from edgeguard.model.build import build
 from edgeguard.model.options import Logits
 from edgeguard.model.recipe import Recipe
-from peers.system import ChildSystem, System
+from peers.system import ChildSystem, System, Weights
 from peers.task import Question, Task
 
 PACKAGE = "onnxruntime-genai"
@@ -26,7 +26,7 @@ def rows(*, task: Task, recipe: Recipe, own: Path | None, example: Question) -> 
     """
     every = replace(recipe, build=replace(recipe.build, logits=Logits.ALL))
 
-    def opened(name: str, folder: Callable[[], Path], *, fast_forward: bool, ngram: bool, same: bool) -> System:
+    def opened(name: str, folder: Callable[[], Path], *, fast_forward: bool, ngram: bool, weights: Weights) -> System:
         load = {
             "folder": str(folder()),
             "threads": allowed_threads(0),
@@ -43,18 +43,18 @@ def rows(*, task: Task, recipe: Recipe, own: Path | None, example: Question) -> 
             python=sys.executable,
             load=load,
             task=task,
-            same_weights=same,
+            weights=weights,
         )
 
     ours, with_every = partial(build, recipe), partial(build, every)
     found = {
-        "genai": (ours, False, False, True),
-        "genai, fast-forward": (ours, True, False, True),
-        "genai, fast-forward, n-gram": (with_every, True, True, True),
+        "genai": (ours, False, False, Weights.GRAPH),
+        "genai, fast-forward": (ours, True, False, Weights.GRAPH),
+        "genai, fast-forward, n-gram": (with_every, True, True, Weights.GRAPH),
     }
     if own is not None:
-        found["genai, its builder's folder"] = (lambda: own, True, False, False)
+        found["genai, its builder's folder"] = (lambda: own, True, False, Weights.OTHER)
     return {
-        name: partial(opened, name, folder, fast_forward=fast_forward, ngram=ngram, same=same)
-        for name, (folder, fast_forward, ngram, same) in found.items()
+        name: partial(opened, name, folder, fast_forward=fast_forward, ngram=ngram, weights=weights)
+        for name, (folder, fast_forward, ngram, weights) in found.items()
     }

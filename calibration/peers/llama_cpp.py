@@ -1,7 +1,7 @@
 """llama.cpp's server on the GGUF file that our model was made of, over HTTP on this machine.
 
-A grammar (GBNF), the prompt cached (``cache_prompt``), one slot, one connection that stays open. The closing brace is a
-stop word, so the pass that would choose the end of the turn is not made.
+A grammar (GBNF), the prompt cached (``cache_prompt``), one slot, a connection that is open before the clock starts. The
+closing brace is a stop word, so the pass that would choose the end of the turn is not made.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 from edgeguard.clock import NS_PER_MS, NS_PER_S
 from edgeguard.engine.session import allowed_threads
-from peers.system import CLOCK, AbsentError, System, Timed
+from peers.system import CLOCK, AbsentError, System, Timed, Weights
 from peers.task import Question, Task
 
 START_LIMIT_NS = 60 * NS_PER_S
@@ -29,7 +29,7 @@ NGRAM = ("--spec-type", "ngram-simple", "--spec-ngram-simple-size-n", "2", "--sp
 class LlamaServer(System):
     """``command`` is the server's own file, or whatever starts one with its options (a fake, in a test)."""
 
-    same_weights = False
+    weights = Weights.FILE
 
     def __init__(
         self,
@@ -85,6 +85,12 @@ class LlamaServer(System):
             values=values,
             tokens=self._task.answer_tokens(rest),
         )
+
+    def resume(self) -> None:
+        """Awake, with a fresh connection: the server closes one that was silent for some seconds."""
+        super().resume()
+        self._connection.close()
+        self._connection.connect()
 
     def close(self) -> None:
         self._connection.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from edgeguard.engine.session import allowed_threads
-from peers.system import ChildSystem, System
+from peers.system import ChildSystem, System, Weights
 from peers.task import Question, Task
 
 NAME = "openvino-genai"
@@ -15,5 +15,5 @@ WARM_UP = 3
 def open_openvino(*, task: Task, gguf: Path, python: str, example: Question) -> System:
     load = {"gguf": str(gguf), "threads": allowed_threads(0), "warm_up": WARM_UP, "example": example.text}
     return ChildSystem(
-        name=NAME, module="openvino_child", package=NAME, python=python, load=load, task=task, same_weights=False
+        name=NAME, module="openvino_child", package=NAME, python=python, load=load, task=task, weights=Weights.FILE
     )

@@ -12,7 +12,7 @@ from edgeguard.config import Config
 from edgeguard.model.progress import silent
 from edgeguard.runtime.worker_command import worker_argv
 from edgeguard.types import Finish, Observation, Request, Value
-from peers.system import CLOCK, System, Timed
+from peers.system import CLOCK, System, Timed, Weights
 from peers.task import Question, Task
 
 LIMIT_NS = 30 * NS_PER_S
@@ -22,7 +22,7 @@ class Edgeguard(System):
     """The worker behind its channel. ``ask`` takes the observation's fields: it writes their text itself."""
 
     name = "edgeguard"
-    same_weights = True
+    weights = Weights.GRAPH
 
     def __init__(self, *, config: Config, folder: Path, task: Task) -> None:
         began_ns = CLOCK.now_ns()

@@ -17,6 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, TypeVar
@@ -28,6 +29,14 @@ from peers.task import Question, Task
 CALIBRATION = Path(__file__).parents[1]
 CLOCK = SystemClock()
 Some = TypeVar("Some", bound="System")
+
+
+class Weights(Enum):
+    """The very graph that edgeguard runs; the file it was made of, in kernels of the system's own; or other numbers."""
+
+    GRAPH = ""
+    FILE = "~"
+    OTHER = "≠"
 
 
 class AbsentError(Exception):
@@ -46,12 +55,12 @@ class Timed:
 
 
 class System(ABC):
-    """``same_weights``: it computes with the very weights that edgeguard does, so that its answers should be ours."""
+    """``weights`` says with what it computes: only the same weights make a peer."""
 
     name: str
     settings: str
     start_s: float
-    same_weights: bool
+    weights: Weights
     pid: int
 
     @abstractmethod
@@ -92,10 +101,10 @@ class ChildSystem(System):
         python: str,
         load: Mapping[str, Any],
         task: Task,
-        same_weights: bool,
+        weights: Weights,
     ) -> None:
         require(package, python=python)
-        self.name, self.same_weights, self._task = name, same_weights, task
+        self.name, self.weights, self._task = name, weights, task
         self._said = TemporaryFile("w+")  # noqa: SIM115 - as long as the process
         began_ns = CLOCK.now_ns()
         self._process = subprocess.Popen(

@@ -32,6 +32,7 @@ class Status:
     wire_ns: int
     bound_ns: int | None
     prefix_tokens: int | None
+    lateness_p50_ns: int = 0
     lateness_p99_ns: int = 0
     lateness_max_ns: int = 0
     scheduling: str = "the caller's own"
@@ -61,6 +62,7 @@ def status_of(driver: Driver, parts: Parts, *, reserve_ns: int, wire_ns: int) ->
         wire_ns=wire_ns,
         bound_ns=parts.profile.promise.bounds_ns[0],
         prefix_tokens=supervisor.ready.get("prefix_tokens"),
+        lateness_p50_ns=driver.lateness.quantile_ns(0.5),
         lateness_p99_ns=driver.lateness.quantile_ns(0.99),
         lateness_max_ns=driver.lateness.max_ns,
         counters={

@@ -1,0 +1,3 @@
+from ros_messages import TwistStamped
+
+__all__ = ["TwistStamped"]

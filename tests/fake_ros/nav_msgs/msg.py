@@ -1,0 +1,3 @@
+from ros_messages import Odometry
+
+__all__ = ["Odometry"]

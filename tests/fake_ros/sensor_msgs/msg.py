@@ -1,0 +1,3 @@
+from ros_messages import LaserScan
+
+__all__ = ["LaserScan"]

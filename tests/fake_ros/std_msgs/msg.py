@@ -1,0 +1,3 @@
+from ros_messages import String
+
+__all__ = ["String"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,6 +19,8 @@ from edgeguard.cli.tune import report
 from edgeguard.clock import NS_PER_MS, SystemClock
 from edgeguard.config import Config, load_config
 from edgeguard.errors import ConfigError, WorkerError
+from tests.engine_setup import load, observation, write_config
+from tests.tiny import tiny_model
 
 MODEL = '\n[model]  # what answers\nfolder = "./model"\nthreads = 0  # all of them\n\n# the robot\'s own\n'
 FASTER = {"session.dynamic_block_base": "2"}
@@ -106,6 +109,27 @@ def test_the_positions_of_a_knob(knob: str, threads: int, cores: int, expected: 
     assert len(found) == len(expected)
     for one, words in zip(found, expected, strict=True):
         assert words in str(one)
+
+
+@pytest.mark.parametrize("knob", KNOBS)
+def test_onnxruntime_takes_every_position(knob: str, tmp_path: Path, tiny: Path) -> None:
+    """Its answer has the same bits in all of them."""
+    config = load_config(write_config(tmp_path))
+    before = configured(config)
+    said = []
+    for setting in [before, *alternatives(knob, before, processors=sorted(os.sched_getaffinity(0)))]:
+        config.file.write_text(written(config.file.read_text(), setting, before=configured(load_config(config.file))))
+        model = load(config.file, tiny)
+        model.engine.begin()
+        answer = model.decoder.decode(model.prompt.request(observation()))
+        assert answer is not None
+        said.append((answer.tokens, answer.confidence))
+    assert len(set(said)) == 1
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_model(tmp_path_factory.mktemp("tiny"))
 
 
 def test_other_threads_are_not_pinned_as_these_were() -> None:

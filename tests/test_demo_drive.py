@@ -30,7 +30,7 @@ from edgeguard.types import Cause, Source
 FAKE_WORKER = Path(__file__).with_name("fake_worker.py")
 CLOCK = SystemClock()
 BY_NAME = {fault.name: fault for fault in FAULTS}
-BOUND_NS = 30 * NS_PER_MS
+BOUND_NS = 100 * NS_PER_MS  # far above the few milliseconds that the worker takes: a loaded machine is no drift
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def drive(tmp_path_factory: pytest.TempPathFactory, lived: list[Cycle]) -> Itera
     folder = tmp_path_factory.mktemp("demo")
     config, profile = folder / "demo.toml", folder / "profile.json"
     shutil.copy(demo_config(), config)
-    write_behaviour(config, values=[{"move": "forward", "speed": "fast"}], passes=[16, 4], base_ms=1, token_ms=0.1)
+    write_behaviour(config, values=[{"move": "forward", "speed": 0.5}], passes=[16, 4], base_ms=1, token_ms=0.1)
     write_profile(_profile(), profile)
     with ExitStack() as undo:
         motors = undo.enter_context(motors_of(load_config(config)))

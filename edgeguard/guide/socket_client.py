@@ -67,7 +67,8 @@ def serve(path: str) -> None:
     guard, begun = None, b""
     while True:
         guard = guard or connect(path)
-        readable, _, _ = select.select([STDIN] if guard is None else [STDIN, guard], [], [], RETRY_S)
+        watched: list[int | socket.socket] = [STDIN] if guard is None else [STDIN, guard]
+        readable, _, _ = select.select(watched, [], [], RETRY_S)
         lines: list[bytes] = []
         if STDIN in readable:
             arrived = os.read(STDIN, 1 << 16)

@@ -18,8 +18,8 @@ file: ``guarded: {topic: cmd_vel_guarded, timeout: 0.1, priority: 50}``, with ``
 
 **What stops the robot when this node is dead.** A TwistStamped carries no life, so that is ``cmd_vel_timeout`` of the
 controller behind (diff_drive_controller compares the stamp with its own clock), and the mux' ``timeout``. Both must
-exceed the tick, or the robot stops between two commands; three ticks and no more than the robot may drive blindly are
-right: 0.1 s here. The default of diff_drive_controller, 0.5 s, is half a second at full speed. Never 0: that is "none".
+exceed the tick, or the robot stops between two commands. From three ticks on a late one does no harm; the upper bound
+is how long the robot may drive blindly. 0.1 s here; diff_drive_controller's default is 0.5 s, at full speed.
 
 **Time.** A ROS stamp is of another clock than the guard's, so observations are handed over by their age. A stamp of the
 future, or none, is no observation. The tick runs on the steady clock, so that no set of the wall clock holds it up.

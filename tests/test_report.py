@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import random
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -124,6 +126,7 @@ def hot_page() -> str:
 def test_the_page_has_every_plot_each_with_words_for_who_does_not_see_it(hot_page: str) -> None:
     plots = Seen(hot_page).all("svg")
     assert len(plots) == 7
+    assert ">heated<" in hot_page
     for plot in plots:
         assert plot["role"] == "img"
         assert re.search(r"\d", plot["aria-label"] or ""), "figures, not only a name"
@@ -379,3 +382,11 @@ def test_a_mistake_is_one_message_with_the_way_out(
     places = [str(tmp_path / one) if one.endswith((".json", ".html")) else one for one in arguments]
     assert main(["report", *places]) == code
     assert words in capsys.readouterr().err
+
+
+def test_without_matplotlib_there_is_a_summary_and_a_page_says_what_to_install(robot: tuple[Path, Path]) -> None:
+    blocked = "import sys; sys.modules['matplotlib'] = None; from edgeguard.cli.main import main; sys.exit(main())"
+    command = [sys.executable, "-c", blocked, "report", str(robot[1])]
+    assert subprocess.run(command, check=False, capture_output=True).returncode == 0
+    done = subprocess.run([*command, "-o", "page.html"], check=False, capture_output=True, text=True)
+    assert (done.returncode, "edgeguard[plots]" in done.stderr) == (12, True)

@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(_summary(report), indent=2))
     elif arguments.out is None:
-        _show(report)
+        _show(report, arguments.profile)
     else:
         print(f"{arguments.out}: written. {report.headline}")
     return 0
@@ -165,7 +165,7 @@ def _summary(report: Report) -> dict[str, Any]:
     }
 
 
-def _show(report: Report) -> None:
+def _show(report: Report, file: Path) -> None:
     from rich.console import Console
     from rich.text import Text
 
@@ -181,7 +181,7 @@ def _show(report: Report) -> None:
         ("what was not", coverage.missed),
     ):
         console.print(_table(title, rows))
-    console.print(f"\nthe page: edgeguard report {report.name} -o {Path(report.name).stem}.html", markup=False)
+    console.print(f"\nthe page: edgeguard report {file} -o {file.stem}.html", markup=False)
 
 
 def _table(title: str, rows: Any) -> Table:

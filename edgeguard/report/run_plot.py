@@ -5,17 +5,17 @@ from __future__ import annotations
 import bisect
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from edgeguard.bench.verdict import percentile_name
-from edgeguard.budget import Profile, RequestTimes
+from edgeguard.budget import Bound, Profile, RequestTimes, Soak
 from edgeguard.budget.cost import median
 from edgeguard.clock import NS_PER_S, ms_from_ns
 from edgeguard.report import sketch
 from edgeguard.report.samples import Samples
 from edgeguard.report.sketch import Plot
-from edgeguard.types import ThermalLevel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,107 +23,139 @@ if TYPE_CHECKING:
 
 MOST_POINTS = 3_000
 _LATENCY_IN, _READING_IN = 2.6, 0.9
-_MEDIAN = "running median, without a draft"
 _RUNNING = (25, 0.01)
 """The running median is one of so many requests, or of that share of all."""
 
 _PAUSE_PERIODS = 20
 """Nothing was asked for so long: the board was heated, or a calibration had stopped."""
 
-_LONG_S = 180
+_UNITS_NS = {"s": NS_PER_S, "min": 60 * NS_PER_S}
+_LONG_NS = 180 * NS_PER_S
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """``requests`` in their order, each at so many ``unit`` since the run began. Lines are interrupted behind ``ends``:
+    there nothing was asked for a while."""
+
+    requests: Sequence[RequestTimes]
+    unit: str
+    at: Sequence[float]
+    ends: Sequence[int]
+
+    @classmethod
+    def of(cls, profile: Profile) -> _Run:
+        requests = sorted(profile.requests, key=lambda one: one.at_ns)
+        unit = "min" if requests[-1].at_ns > _LONG_NS else "s"
+        pause_ns = _PAUSE_PERIODS * profile.schedule.period_ns
+        breaks = [at for at, (one, after) in enumerate(pairwise(requests), 1) if after.at_ns - one.at_ns > pause_ns]
+        return cls(
+            requests=requests,
+            unit=unit,
+            at=[one.at_ns / _UNITS_NS[unit] for one in requests],
+            ends=[*breaks, len(requests)],
+        )
+
+    def when(self, at_ns: int) -> float:
+        return at_ns / _UNITS_NS[self.unit]
+
+    @property
+    def readings(self) -> dict[str, list[float | None]]:
+        """What was read of the board, by its unit; nothing that could not be read at all."""
+        columns: dict[str, list[float | None]] = {
+            "°C": [one.temperature_c for one in self.requests],
+            "MHz": [one.clock_mhz for one in self.requests],
+        }
+        return {unit: column for unit, column in columns.items() if any(value is not None for value in column)}
+
+    def heated(self, soak: Soak | None) -> tuple[float, float] | None:
+        """From when to when the board was heated: the first pause that is long enough."""
+        if soak is None:
+            return None
+        pauses = [(self.requests[end - 1].at_ns, self.requests[end].at_ns) for end in self.ends[:-1]]
+        return next(
+            ((self.when(begin), self.when(end)) for begin, end in pauses if end - begin >= soak.elapsed_ns > 0), None
+        )
 
 
 def draw_run(profile: Profile, samples: Samples, *, available_ns: int | None) -> Plot:
     """``available_ns``: what the deadline leaves for the model, where a configuration says."""
-    requests = sorted(profile.requests, key=lambda one: one.at_ns)
-    readings = [
-        ("°C", [one.temperature_c for one in requests]),
-        ("MHz", [one.clock_mhz for one in requests]),
-    ]
-    seen = [(unit, values) for unit, values in readings if any(value is not None for value in values)]
-    busy = [
-        (block.samples[0].at_ns, block.factor) for block in samples.blocks if block.samples and block.factor is not None
-    ]
-    rows = 1 + len(seen) + bool(busy)
+    run = _Run.of(profile)
+    readings, heated = run.readings, run.heated(profile.soak)
+    busy = [(block.samples[0].at_ns, block.factor) for block in samples.blocks if block.factor is not None]
+    restarts = [after.at_ns for one, after in pairwise(samples.requests) if one.worker != after.worker]
+    below = len(readings) + bool(busy)
 
     def draw(figure: Figure) -> None:
-        heights = [_LATENCY_IN, *[_READING_IN] * (rows - 1)]
-        panels = figure.subplots(rows, 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
-        unit_s, unit = (60.0, "min") if _last_s(requests) > _LONG_S else (1.0, "s")
-        pause_ns = _PAUSE_PERIODS * profile.schedule.period_ns
-        gaps = [at for at, (one, after) in enumerate(pairwise(requests)) if after.at_ns - one.at_ns > pause_ns]
-        _draw_latency(panels[0], profile, requests, unit_s=unit_s, available_ns=available_ns)
-        _draw_line(panels[0], [_at(one, unit_s) for one in requests], _running_ms(requests), gaps=gaps, label=_MEDIAN)
-        figure.legend(loc="outside upper left", ncols=4)
-        for panel, (name, values) in zip(panels[1:], seen, strict=False):
-            _draw_line(panel, [_at(one, unit_s) for one in requests], values, gaps=gaps)
-            sketch.dress(panel, y=name)
+        heights = [_LATENCY_IN, *[_READING_IN] * below]
+        panels = figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
+        _draw_latency(panels[0], run, profile.bound, available_ns=available_ns)
+        figure.legend(loc="outside upper left", ncols=5)
+        for panel, (unit, values) in zip(panels[1:], readings.items(), strict=False):
+            _draw_line(panel, run, values)
+            sketch.dress(panel, y=unit)
         if busy:
-            at = [at_ns / NS_PER_S / unit_s for at_ns, _ in busy]
-            panels[-1].step(at, [factor for _, factor in busy], where="post", color=sketch.PALE, lw=1.0)
+            when, factors = zip(*((run.when(at_ns), factor) for at_ns, factor in busy), strict=True)
+            panels[-1].step(when, factors, where="post", color=sketch.PALE, lw=1.0)
             panels[-1].axhline(1.0, color=sketch.FRAME, lw=0.8)
             sketch.dress(panels[-1], y="others ×")
         for panel in panels:
-            for begin, end in pairwise(samples.requests):
-                if begin.worker != end.worker:
-                    panel.axvline(end.at_ns / NS_PER_S / unit_s, color=sketch.PALE, lw=0.8, ls=sketch.DOTTED)
-        panels[-1].set_xlabel(f"{unit} since the run began", color=sketch.PALE)
+            for at_ns in restarts:
+                panel.axvline(run.when(at_ns), color=sketch.PALE, lw=0.8, ls=sketch.DOTTED)
+            if heated is not None:
+                panel.axvspan(*heated, color=sketch.GRID, alpha=0.6, lw=0)
+        if heated is not None:
+            panels[0].text(sum(heated) / 2, 0.03, "heated", ha="center", color=sketch.PALE,
+                           transform=panels[0].get_xaxis_transform())  # fmt: skip
+        panels[-1].set_xlabel(f"{run.unit} since the run began", color=sketch.PALE)
 
-    height_in = 0.9 + _LATENCY_IN + (rows - 1) * _READING_IN
-    alt = _alt(profile, requests, seen)
+    alt = _alt(profile, run)
     return Plot(
         name="run",
         title="The run",
-        svg=sketch.sketch(draw, name="run", alt=alt, width_in=sketch.WIDE_IN, height_in=height_in),
+        svg=sketch.sketch(
+            draw, name="run", alt=alt, width_in=sketch.WIDE_IN, height_in=0.9 + _LATENCY_IN + below * _READING_IN
+        ),
         alt=alt,
-        shows=_shows(requests, seen, busy=bool(busy), restarts=bool(samples.blocks)),
+        shows=_shows(run, busy=bool(busy), restarts=bool(restarts)),
         bad="Bad: the running median still climbing at the end (then the board was not as hot as it gets), latency "
         "that jumps between two levels for minutes on end, or slow requests that come in clusters.",
     )
 
 
-def _draw_latency(
-    panel: Axes, profile: Profile, requests: Sequence[RequestTimes], *, unit_s: float, available_ns: int | None
-) -> None:
-    shown = [requests[at] for at in sketch.thinned([one.latency_ns for one in requests], most=MOST_POINTS)]
-    for level in ThermalLevel:
-        for drafted, face in ((False, sketch.LEVEL_COLOURS[level]), (True, "none")):
-            of = [one for one in shown if (one.level, one.drafted) == (level, drafted)]
-            if of:
-                panel.plot(
-                    [_at(one, unit_s) for one in of],
-                    [ms_from_ns(one.latency_ns) for one in of],
-                    sketch.LEVEL_MARKERS[level],
-                    ms=2.6,
-                    mec=sketch.LEVEL_COLOURS[level],
-                    mew=0.6,
-                    mfc=face,
-                    alpha=0.7,
-                    label=f"{level.label}, with a draft" if drafted else level.label,
-                )
-    bound = profile.bound
-    panel.axhline(
-        ms_from_ns(bound.bound_ns),
-        color=sketch.BOUND,
-        lw=1.3,
-        label=f"bound, {percentile_name(bound.percentile)}: {ms_from_ns(bound.bound_ns):.0f} ms",
-    )
+def _draw_latency(panel: Axes, run: _Run, bound: Bound, *, available_ns: int | None) -> None:
+    shown = sketch.thinned([one.latency_ns for one in run.requests], most=MOST_POINTS)
+    for level, drafted in sorted({(one.level, one.drafted) for one in run.requests}):
+        colour = sketch.LEVEL_COLOURS[level]
+        of = [at for at in shown if (run.requests[at].level, run.requests[at].drafted) == (level, drafted)]
+        panel.plot(
+            [run.at[at] for at in of],
+            [ms_from_ns(run.requests[at].latency_ns) for at in of],
+            sketch.LEVEL_MARKERS[level],
+            ms=2.6,
+            mec=colour,
+            mew=0.6,
+            mfc="none" if drafted else colour,
+            alpha=0.7,
+            label=f"{level.label}, with a draft" if drafted else level.label,
+        )
+    bound_ms = ms_from_ns(bound.bound_ns)
+    label = f"bound, {percentile_name(bound.percentile)}: {bound_ms:.0f} ms"
+    panel.axhline(bound_ms, color=sketch.BOUND, lw=1.3, label=label)
     if available_ns is not None:
         label = f"left by the deadline: {ms_from_ns(available_ns):.0f} ms"
         panel.axhline(ms_from_ns(available_ns), color=sketch.INK, lw=1.0, ls=sketch.DOTTED, label=label)
+    _draw_line(panel, run, _running_ms(run.requests), label="running median")
     panel.set_ylim(bottom=0)
     panel.margins(x=0.01)
     sketch.dress(panel, y="latency, ms")
 
 
-def _draw_line(
-    panel: Axes, at: Sequence[float], values: Sequence[float | None], *, gaps: Sequence[int], label: str = ""
-) -> None:
-    """A line through what is known, interrupted where nothing was asked."""
-    ends = [*(gap + 1 for gap in gaps), len(at)]
-    for begin, end in zip([0, *ends], ends, strict=False):
+def _draw_line(panel: Axes, run: _Run, values: Sequence[float | None], *, label: str = "") -> None:
+    """A line through what is known."""
+    for begin, end in zip([0, *run.ends], run.ends, strict=False):
         line = [math.nan if value is None else value for value in values[begin:end]]
-        panel.plot(at[begin:end], line, color=sketch.INK, lw=1.0, label=label if begin == 0 else "")
+        panel.plot(run.at[begin:end], line, color=sketch.INK, lw=1.0, label="" if begin else label)
 
 
 def _running_ms(requests: Sequence[RequestTimes]) -> list[float]:
@@ -137,38 +169,33 @@ def _running_ms(requests: Sequence[RequestTimes]) -> list[float]:
     return [medians[max(0, bisect.bisect_right(plain, at) - 1) // stride] for at in range(len(requests))]
 
 
-def _shows(requests: Sequence[RequestTimes], seen: Sequence[tuple[str, object]], *, busy: bool, restarts: bool) -> str:
+def _shows(run: _Run, *, busy: bool, restarts: bool) -> str:
     words = ["Every request from its scheduled release to its answer, in the order of the run"]
-    if len(requests) > MOST_POINTS:
-        words[0] += f" (of {len(requests):,}, the slowest and an even sample of the others)"
-    units = {unit for unit, _ in seen}
-    below = [name for unit, name in (("°C", "the hottest sensor"), ("MHz", "the clock")) if unit in units]
+    if len(run.requests) > MOST_POINTS:
+        words[0] += f" (of {len(run.requests):,}, the slowest and an even sample of the others)"
+    if any(one.drafted for one in run.requests):
+        words.append("The line through them is the running median of those without a draft")
+    names = {"°C": "the hottest sensor", "MHz": "the clock"}
+    below = [name for unit, name in names.items() if unit in run.readings]
     below += ["how many times longer than alone a fixed piece of work took, in the gaps"] if busy else []
     if below:
-        words.append(f"Below it {', '.join(below)}")
-    unread = [name for unit, name in (("°C", "temperature"), ("MHz", "clock")) if unit not in units]
+        words.append(f"Below: {'; '.join(below)}")
+    unread = [name for unit, name in (("°C", "temperature"), ("MHz", "clock")) if unit not in run.readings]
     if unread:
-        words.append(f"No {' and no '.join(unread)} could be read here, so nothing says that this board was hot")
+        words.append(f"No {' and no '.join(unread)} could be read here")
     if restarts:
         words.append("An upright dotted line is a new process of the model")
     return ". ".join(words) + "."
 
 
-def _alt(profile: Profile, requests: Sequence[RequestTimes], seen: Sequence[tuple[str, Sequence[float | None]]]) -> str:
-    latencies_ms = sorted(ms_from_ns(one.latency_ns) for one in requests)
+def _alt(profile: Profile, run: _Run) -> str:
+    latencies_ms = sorted(ms_from_ns(one.latency_ns) for one in run.requests)
     words = (
-        f"Latency of {len(requests):,} requests over {_last_s(requests):.0f} s: median {median(latencies_ms):.1f} ms, "
-        f"longest {latencies_ms[-1]:.1f} ms, bound {ms_from_ns(profile.bound.bound_ns):.1f} ms"
+        f"Latency of {len(run.requests):,} requests over {run.at[-1]:.0f} {run.unit}: median "
+        f"{median(latencies_ms):.1f} ms, longest {latencies_ms[-1]:.1f} ms, bound "
+        f"{ms_from_ns(profile.bound.bound_ns):.1f} ms"
     )
-    for unit, values in seen:
+    for unit, values in run.readings.items():
         known = [value for value in values if value is not None]
         words += f"; {min(known):.0f} to {max(known):.0f} {unit}"
     return words + "."
-
-
-def _last_s(requests: Sequence[RequestTimes]) -> float:
-    return max(one.at_ns for one in requests) / NS_PER_S
-
-
-def _at(one: RequestTimes, unit_s: float) -> float:
-    return one.at_ns / NS_PER_S / unit_s

@@ -29,6 +29,8 @@ LIMITS = 48
 """So many places of the tail get an upper limit."""
 
 _HEIGHT_IN = 3.2
+_DEEPEST = 400
+"""The limits stop at so many longer ones: further down the curve and its limit are one, and reckoning takes long."""
 _PALER = 0.5
 _DASHED = (0, (4, 2))
 
@@ -126,9 +128,9 @@ def _draw_cell(panel: Axes, bound: Bound, latencies_ms: Sequence[float]) -> None
 
 
 def _limits(bound: Bound, latencies_ms: Sequence[float]) -> list[tuple[float, float]]:
-    """At some latencies, from the longest down to the median, the greatest share that may be longer."""
+    """At some latencies, from the longest down, the greatest share that may be longer."""
     n = len(latencies_ms)
-    ranks = sorted({round((n / 2) ** (at / (LIMITS - 1))) for at in range(LIMITS)})
+    ranks = sorted({round(min(n / 2, _DEEPEST) ** (at / (LIMITS - 1))) for at in range(LIMITS)})
     points = []
     for rank in reversed(ranks):  # so many are longer than the next one down
         late = min(-(-(rank - 1) // bound.lag), bound.effective_n)

@@ -34,10 +34,11 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from peers.contest import CHANGED, UNCHANGED, Sample, hold, needed
+from peers.contest import BLOCKS, CHANGED, UNCHANGED, Contest, Sample, hold, needed
 from peers.figures import STREAMS, Figures, figures
 from peers.genai import rows as genai_rows
-from peers.llama_cpp import NGRAM, LlamaServer
+from peers.llama_cpp import NAME as LLAMA
+from peers.llama_cpp import LlamaServer
 from peers.openvino import NAME as OPENVINO
 from peers.openvino import open_openvino
 from peers.ours import Edgeguard
@@ -50,6 +51,7 @@ from edgeguard.bench.subject import model_folder
 from edgeguard.cli.progress import progress_bars
 from edgeguard.config import Config, load_config
 from edgeguard.engine.language_model import read_model_parts
+from edgeguard.errors import EdgeguardError
 from edgeguard.model.fetch import fetch
 from edgeguard.model.progress import Progress
 from edgeguard.places import default_cache_dir
@@ -74,23 +76,30 @@ class Sizes:
 
 
 def main() -> int:
-    arguments = _parser().parse_args()
+    parser = _parser()
+    arguments = parser.parse_args()
+    if arguments.requests < BLOCKS:
+        parser.error(f"--requests: at least {BLOCKS}")
     absent: dict[str, str] = {}
-    with progress_bars() as progress:
-        found, samples, task = measure(load_config(ROBOT), arguments, absent=absent, progress=progress)
+    try:
+        with progress_bars() as progress:
+            found, held, task = measure(load_config(ROBOT), arguments, absent=absent, progress=progress)
+    except EdgeguardError as error:
+        print(f"compare_peers: {error}", file=sys.stderr)
+        return error.exit_code
     if arguments.samples is not None:
-        rows = (json.dumps(to_plain(dataclasses.asdict(sample)), default=str) for sample in samples)
+        rows = (json.dumps(to_plain(dataclasses.asdict(sample)), default=str) for sample in held.samples)
         arguments.samples.write_text("".join(f"{row}\n" for row in rows))
     if arguments.json:
         print(json.dumps(found.as_json(), indent=2))
     else:
-        show(found, task=task, estimates=arguments.rates, absent=absent)
+        show(found, task=task, dropped=held.dropped, estimates=arguments.rates, absent=absent)
     return 0
 
 
 def measure(
     config: Config, arguments: argparse.Namespace, *, absent: dict[str, str], progress: Progress
-) -> tuple[Figures, list[Sample], Sizes]:
+) -> tuple[Figures, Contest, Sizes]:
     """Start everybody who is here, ask, and say who is not in ``absent``."""
     folder, recipe = model_folder(config, progress=progress), chosen_recipe(config)
     task = Task(read_model_parts(config=config, folder=folder))
@@ -105,7 +114,7 @@ def measure(
         example = streams[UNCHANGED][0]
         peers: Mapping[str, Callable[[], System]] = {
             **genai_rows(task=task, recipe=recipe, own=arguments.genai_folder, example=example),
-            **_llama_rows(arguments.llama_server, gguf=gguf, task=task, example=example),
+            LLAMA: partial(_open_llama, arguments.llama_server, gguf=gguf, task=task, example=example),
             OPENVINO: partial(open_openvino, task=task, gguf=gguf, python=arguments.openvino_python, example=example),
         }
         systems: list[System] = [ours]
@@ -115,8 +124,8 @@ def measure(
             except AbsentError as error:
                 absent[name] = str(error)
         floor = stack.enter_context(Edgeguard(config=config, folder=folder, task=task))
-        samples, floors = hold(systems, floor, streams, progress=progress)
-        return figures(samples, floors, systems), samples, _sizes(task, samples, streams)
+        held = hold(systems, floor, streams, progress=progress)
+        return figures(held.samples, held.floors, systems), held, _sizes(task, held.samples, streams)
 
 
 def _questions(config: Config, task: Task, ours: Edgeguard, *, requests: int, changing: bool) -> list[Question]:
@@ -130,18 +139,10 @@ def _sizes(task: Task, samples: Sequence[Sample], streams: Mapping[str, Sequence
     return Sizes(prefix=task.prefix_tokens, observation=round(median(asked)), answer=round(median(answered)))
 
 
-def _llama_rows(
-    server: Path | None, *, gguf: Path, task: Task, example: Question
-) -> Mapping[str, Callable[[], System]]:
-    def opened(name: str, options: tuple[str, ...]) -> System:
-        if server is None:
-            raise AbsentError("not given: --llama-server PATH of a llama-server built for this machine")
-        command = [str(server.absolute())]
-        return LlamaServer(name=name, command=command, gguf=gguf, task=task, example=example, options=options)
-
+def _open_llama(server: Path | None, *, gguf: Path, task: Task, example: Question) -> System:
     if server is None:
-        return {"llama.cpp": partial(opened, "llama.cpp", ())}
-    return {name: partial(opened, name, options) for name, options in (("llama.cpp", ()), ("llama.cpp, n-gram", NGRAM))}
+        raise AbsentError("not given: --llama-server PATH of a llama-server built for this machine")
+    return LlamaServer(command=[str(server.absolute())], gguf=gguf, task=task, example=example)
 
 
 def _progress_over(names: Sequence[str], phase: str, progress: Progress) -> Iterator[str]:
@@ -151,7 +152,9 @@ def _progress_over(names: Sequence[str], phase: str, progress: Progress) -> Iter
     progress(phase, len(names), len(names))
 
 
-def show(found: Figures, *, task: Sizes, estimates: Sequence[Estimate], absent: Mapping[str, str]) -> None:
+def show(
+    found: Figures, *, task: Sizes, dropped: int, estimates: Sequence[Estimate], absent: Mapping[str, str]
+) -> None:
     """The table, what it says, and what every system was given."""
     console = Console(highlight=False, width=WIDTH)
     table = Table(title=f"time to command, ms, {task}", title_justify="left", box=None, pad_edge=False)
@@ -187,6 +190,8 @@ def show(found: Figures, *, task: Sizes, estimates: Sequence[Estimate], absent: 
         f"floor {found.floor_ms:.1f} ms; an unchanged command takes ×{found.over_floor:.3f} of it, and its p99 is "
         f"×{p99 / p50:.2f} of its p50\n"
     )
+    if dropped:
+        console.print(f"{dropped} questions are left out: somebody else was computing\n")
     for row in found.rows:
         console.print(f"{row.name}: {row.settings}", soft_wrap=True)
     for name, why in absent.items():

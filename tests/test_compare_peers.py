@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import re
 import sys
 from collections.abc import Mapping
@@ -20,6 +21,7 @@ from peers.task import ROBOT, Question, Task, walk
 from edgeguard.bench.observations import draw_fields
 from edgeguard.config import Config, load_config
 from edgeguard.engine.language_model import read_model_parts
+from edgeguard.errors import BusyError
 from edgeguard.model.progress import silent
 from edgeguard.types import Value
 from tests.engine_setup import write_config
@@ -89,7 +91,7 @@ def test_the_robot_has_the_sizes_that_are_stated() -> None:
 def test_a_llama_server_is_started_asked_and_stopped(task: Task, question: Question, tmp_path: Path) -> None:
     answers = json.dumps(['left","speed":0.4', 'up","speed":0.4'])
     command = [sys.executable, str(SERVER), answers]
-    with LlamaServer(name="llama.cpp", command=command, gguf=tmp_path, task=task, example=question) as server:
+    with LlamaServer(command=command, gguf=tmp_path, task=task, example=question) as server:
         assert "b0-fake" in server.settings
         server.pause()
         server.resume()
@@ -100,9 +102,9 @@ def test_a_llama_server_is_started_asked_and_stopped(task: Task, question: Quest
 
 def test_who_is_not_here_says_what_to_install(task: Task, question: Question, tmp_path: Path) -> None:
     with pytest.raises(AbsentError, match="cannot be run"):
-        LlamaServer(name="l", command=[str(tmp_path / "none")], gguf=tmp_path, task=task, example=question)
+        LlamaServer(command=[str(tmp_path / "none")], gguf=tmp_path, task=task, example=question)
     with pytest.raises(AbsentError, match="did not start"):
-        LlamaServer(name="l", command=[sys.executable, "-c", "1"], gguf=tmp_path, task=task, example=question)
+        LlamaServer(command=[sys.executable, "-c", "1"], gguf=tmp_path, task=task, example=question)
     with pytest.raises(AbsentError, match="pip install no-such-peer"):
         child(task, package="no-such-peer")
     with pytest.raises(AbsentError, match=r"ended with status 1: KeyError: 'folder'"):
@@ -138,10 +140,12 @@ def test_everybody_is_asked_by_turns(config: Config, folder: Path, task: Task) -
         load = {"folder": str(folder), "threads": 1, "capacity": 512, "fast_forward": True, "ngram": False}
         example = streams[UNCHANGED][0].text
         with child(task, package="onnxruntime-genai", **load, warm_up=1, example=example) as genai:
-            samples, floors = hold([ours, genai], floor, streams, progress=silent)
-            found = figures(samples, floors, [ours, genai])
-    assert len(samples) == 16
-    assert len(floors) == 4
+            held = hold([ours, genai], floor, streams, progress=silent, busy_limit=math.inf)
+            with pytest.raises(BusyError, match="8 of 8 questions"):
+                hold([ours, genai], floor, streams, progress=silent, busy_limit=0.0)
+            found = figures(held.samples, held.floors, [ours, genai])
+    samples = held.samples
+    assert (len(samples), len(held.floors), held.dropped) == (16, 4, 0)
     assert all(sample.values is not None for sample in samples), "the grammar lets nothing else out"
     unchanged = [one for one in samples if one.stream == UNCHANGED and one.system == ours.name]
     assert all(len(one.passes) == 1 for one in unchanged), "the draft was right"

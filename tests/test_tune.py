@@ -227,4 +227,7 @@ def test_its_options_are_checked(tmp_path: Path, capsys: pytest.CaptureFixture[s
     file = str(robot(tmp_path).file)
     assert main(["tune", file, "--percentile", "40"]) == 2
     assert main(["tune", file, "--requests", "0"]) == 2
+    assert main(["tune", file, "--requests", "99", "--percentile", "99"]) == 2
+    assert "the 99th percentile needs 100" in capsys.readouterr().err
+    assert main(["tune", file, "--percentile", "100"]) == 2
     assert "at least 50 and below 100" in capsys.readouterr().err

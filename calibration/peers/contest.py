@@ -3,7 +3,11 @@
 A stream is asked in two blocks, the four of them shuffled; what is cached and what is drafted comes from the question
 before it, so the first questions of a block warm up and do not count. Whoever is not being asked is stopped. Behind
 every question of the unchanged command one pass of what edgeguard has just run first, the observation and its draft, is
-timed in a worker of its own: the floor. Seeded.
+timed in a worker of its own: the floor.
+
+Before every turn a fixed piece of work is timed. Where it took too long on average over a question's turns, somebody
+else was computing, and everybody's answer to that question is left out: a rule that looks at no latency. When that is
+most of them, the machine is too busy to measure: ``BusyError``. Seeded.
 """
 
 from __future__ import annotations
@@ -11,8 +15,12 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import mean
 
+from edgeguard.bench.effort import BUSY_LIMIT
+from edgeguard.board import FixedKernel
 from edgeguard.clock import NS_PER_MS
+from edgeguard.errors import BusyError
 from edgeguard.model.progress import Progress
 from edgeguard.types import Value
 from peers.ours import Edgeguard
@@ -22,10 +30,20 @@ from peers.task import Question
 SEED = 1
 WARM_UP = 2
 BLOCKS = 2
-REST_NS = 20 * NS_PER_MS
+KERNEL_FIRST_NS, KERNEL_NS = 300 * NS_PER_MS, 12 * NS_PER_MS
+REST_NS = 10 * NS_PER_MS
 """Between two systems, awake and asked, so that one's last threads are not in the other's time."""
 
 UNCHANGED, CHANGED = "unchanged", "changed"
+
+
+@dataclass(slots=True, kw_only=True)
+class Contest:
+    """``floors`` are milliseconds; ``dropped`` questions were asked while somebody else computed."""
+
+    samples: list[Sample]
+    floors: list[float]
+    dropped: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,11 +66,17 @@ def needed(requests: int) -> int:
 
 
 def hold(
-    systems: Sequence[System], floor: Edgeguard, streams: Mapping[str, Sequence[Question]], *, progress: Progress
-) -> tuple[list[Sample], list[float]]:
-    """The samples, and the floor's milliseconds."""
-    draw = random.Random(SEED)
-    samples, floors = list[Sample](), list[float]()
+    systems: Sequence[System],
+    floor: Edgeguard,
+    streams: Mapping[str, Sequence[Question]],
+    *,
+    progress: Progress,
+    busy_limit: float = BUSY_LIMIT,
+) -> Contest:
+    """Ask everybody everything."""
+    draw, kernel = random.Random(SEED), FixedKernel(clock=CLOCK)
+    kernel.busy_factor(for_ns=KERNEL_FIRST_NS)
+    held = Contest(samples=[], floors=[], dropped=0)
     blocks = [(stream, at) for stream in streams for at in range(BLOCKS)]
     draw.shuffle(blocks)
     total, done = sum(map(len, streams.values())), 0
@@ -62,16 +86,28 @@ def hold(
         questions = streams[stream]
         size = len(questions) // BLOCKS
         for at in range(block * size, (block + 1) * size):
-            counts = at - block * size >= WARM_UP
+            samples, floors, factors = list[Sample](), list[float](), list[float]()
             for system in draw.sample(list(systems), len(systems)):
+                factors.append(kernel.busy_factor(for_ns=KERNEL_NS))
                 timed = _ask(system, questions[at])
-                if counts:
-                    samples.append(_sample(system.name, stream, at, timed))
-                if counts and stream == UNCHANGED and isinstance(system, Edgeguard):
+                samples.append(_sample(system.name, stream, at, timed))
+                if stream == UNCHANGED and isinstance(system, Edgeguard):
                     floors.append(_floor_ms(floor, timed.passes[0]))
             done += 1
             progress("asking", done, total)
-    return samples, floors
+            if at - block * size < WARM_UP:
+                continue
+            if mean(factors) > busy_limit:
+                held.dropped += 1
+                continue
+            held.samples += samples
+            held.floors += floors
+    counting = total - WARM_UP * len(blocks)
+    if 2 * held.dropped > counting:
+        raise BusyError(
+            f"the machine is too busy to measure: {held.dropped} of {counting} questions had to be left out"
+        )
+    return held
 
 
 def _ask(system: System, question: Question) -> Timed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -64,6 +65,9 @@ def run(arguments: argparse.Namespace) -> int:
     require_positive(arguments, "requests")
     if not 50 <= arguments.percentile < 100:
         raise ConfigError(f"--percentile {arguments.percentile:g}: must be at least 50 and below 100")
+    least = math.ceil(100 / (100 - arguments.percentile))
+    if arguments.requests < least:
+        raise ConfigError(f"--requests {arguments.requests}: the {arguments.percentile:g}th percentile needs {least}")
     config, clock = load_config(arguments.config), SystemClock()
     wait_until_quiet(FixedKernel(clock=clock))
     with progress_bars() as progress:

@@ -8,6 +8,7 @@ import math
 import re
 import select
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -79,15 +80,27 @@ def test_every_program_explains_itself(name):
     assert "sockets and JSON" in text or "edgeguard.guide" in text
 
 
+def run_until(program: str, argv: Sequence[str], pattern: str, *, count: int = 1) -> list[str]:
+    """What the program prints until ``pattern`` has been on ``count`` of its lines and it is ended by Ctrl-C."""
+    command = [sys.executable, "-m", f"edgeguard.guide.{program}", *argv]
+    lines: list[str] = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        for line in process.stdout:
+            lines.append(line)
+            if sum(bool(re.search(pattern, one)) for one in lines) == count:
+                break
+        process.send_signal(signal.SIGINT)
+        lines += process.stdout.readlines()
+    assert process.returncode == 0, lines
+    return lines
+
+
 # Loop mode.
 
 
-def test_loop_mode_drives_and_leaves_a_standing_robot(line_robot, capsys):
+def test_loop_mode_drives_and_ctrl_c_leaves_a_standing_robot(line_robot):
     motors = line_robot.motors
-    argv = [*line_robot.argv, "--port", motors.port, "--seconds", "2.5"]
-    assert loop_mode.main(argv) == 0
-    said = capsys.readouterr().out
-    assert re.search(r"armed +model", said), said
+    run_until("loop_mode", [*line_robot.argv, "--port", motors.port], "armed +model", count=15)
     time.sleep(0.3)
     received = motors.report().received
     assert max(receipt.axes["linear"] for receipt in received) == pytest.approx(0.3)
@@ -120,13 +133,16 @@ def test_the_loops_motors_survive_noise_and_half_lines(line_robot):
 # Wire mode.
 
 
-def test_wire_mode_prints_a_decision_per_period_and_the_robot_drives(robot, capsys):
-    assert wire_mode.main([*robot.argv, "--port", robot.motors.port, "--periods", "30"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 30
+def test_wire_mode_prints_a_decision_per_period_and_the_robot_drives(robot):
+    argv = [*robot.argv, "--port", robot.motors.port]
+    lines = run_until("wire_mode", argv, r"armed +model +linear \+0.30 angular \+0.00")
     assert re.match(r"inhibited +safe +linear \+0.00", lines[0])
-    assert any(re.match(r"armed +model +linear \+0.30 angular \+0.00", line) for line in lines), lines
     assert max(receipt.axes["linear"] for receipt in robot.motors.report().received) == pytest.approx(0.3)
+
+
+def test_wire_mode_ends_by_itself_after_so_many_periods(robot, capsys):
+    assert wire_mode.main([*robot.argv, "--port", robot.motors.port, "--periods", "3"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 3
 
 
 @pytest.mark.parametrize("program", [loop_mode, wire_mode])

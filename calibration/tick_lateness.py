@@ -135,6 +135,7 @@ def main() -> int:
         for loaded in (False, True):
             rows += measure(seconds=arguments.seconds, tick_ms=arguments.tick_ms, real_time=real_time, loaded=loaded)
             print(f"{len(rows)} rows", file=sys.stderr, end="\r", flush=True)
+    print(file=sys.stderr)
     if arguments.json:
         print(json.dumps({"seconds": arguments.seconds, "tick_ms": arguments.tick_ms, "load": load, "rows": rows}))
         return 0

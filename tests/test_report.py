@@ -68,7 +68,14 @@ def hot_profile(**keys: Any) -> Profile:
             "requests": requests,
             "bounds": bounds,
             "thermal": "observed",
-            "soak": Soak(elapsed_ns=10**12, heater="spare cores", latency_flat=True, temperature_flat=True, end_c=75.0),
+            "soak": Soak(
+                elapsed_ns=10**12,
+                heater="spare cores",
+                latency_flat=True,
+                temperature_flat=True,
+                start_c=60.0,
+                end_c=75.0,
+            ),
             "schedule": Schedule(period_ns=PERIOD_NS, workers=3, beside="a planner"),
             "sweep": tuple(
                 PassTimes(k=k, p=p, elapsed_ns=(k * 10**6, k * 10**6 + p)) for p in (50, 99, 100) for k in (2, 8)
@@ -231,6 +238,8 @@ def test_what_was_visited_and_what_was_not_is_said() -> None:
     assert dict(full.visited)["thermal levels"] == "nominal: 60, hot: 60, throttled: 60"
     assert dict(full.visited)["temperature"] == "45 to 77 °C"
     assert dict(full.visited)["load"] == "beside 'a planner'"
+    assert dict(full.visited)["heating"] == "16 min by spare cores, from 60 to 75 °C"
+    assert dict(quick.visited)["heating"] == "none"
     assert set(dict(full.missed)) == {"beyond p99", "other machines"}
     tepid = replace(hot_profile(), soak=Soak(elapsed_ns=1, heater="", latency_flat=False))
     assert "not become as hot as it gets" in dict(coverage_of(tepid).missed)["the thermal limit"]
@@ -340,7 +349,15 @@ def test_the_command_writes_a_page_or_shows_a_summary(robot: tuple[Path, Path], 
     assert Seen(out.read_text(encoding="utf-8")).all("svg")
     assert main(["report", str(file), "--config", str(settings)]) == 0
     shown = capsys.readouterr().out
-    for words in ("The bound fits", "the budget of one request", "what was visited", "what was not", "level hot"):
+    for words in (
+        "The bound fits",
+        "the bounds",
+        "nominal",
+        "the budget of one request",
+        "what was visited",
+        "what was not",
+        "level hot",
+    ):
         assert words in shown
 
 

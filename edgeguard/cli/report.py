@@ -169,13 +169,26 @@ def _show(report: Report, file: Path) -> None:
     from rich.console import Console
     from rich.text import Text
 
+    from edgeguard.bench.verdict import percentile_name
+    from edgeguard.report.coverage import cell_name
+
     verdict, coverage = report.verdict, report.coverage
     console = Console(highlight=False)
     style = "bold" if verdict is None else "bold green" if verdict.fits else "bold red"
     console.print(Text(report.headline, style=style))
+    bounds = (bound.times(report.profile.margin) for bound in report.profile.bounds)
+    promised = tuple(
+        (
+            cell_name(bound),
+            f"{ms_from_ns(bound.bound_ns):6.1f} ms  {percentile_name(bound.percentile)}, {bound.n:,} requests, "
+            f"{bound.effective_n:,} independent",
+        )
+        for bound in bounds
+    )
     parts = tuple((part.name, f"{part.span_ms:6.1f} ms  {part.words}") for part in report.parts)
     for title, rows in (
         ("", report.verdict_rows),
+        ("the bounds", promised),
         ("the budget of one request", parts),
         ("what was visited", coverage.visited),
         ("what was not", coverage.missed),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from edgeguard.bench.verdict import duration, percentile_name
-from edgeguard.budget import Bound, Profile
+from edgeguard.budget import Bound, Profile, Soak
 from edgeguard.clock import NS_PER_S, ms_from_ns
 from edgeguard.types import ThermalLevel
 
@@ -45,6 +45,7 @@ def _visited(profile: Profile) -> list[tuple[str, str]]:
     return [
         ("requests", f"{len(requests):,}, one every {ms_from_ns(schedule.period_ns):g} ms, over {duration(span_s)}"),
         ("thermal levels", _counts({level.label: levels[level] for level in sorted(levels)})),
+        ("heating", _heating_words(profile.soak)),
         ("temperature", _range([one.temperature_c for one in requests], "°C", "no sensor could be read")),
         ("clock", _range([one.clock_mhz for one in requests], "MHz", "it cannot be read here")),
         ("load", f"beside {schedule.beside!r}" if schedule.beside else "alone: nothing of the robot's own ran"),
@@ -82,6 +83,15 @@ def _missed(profile: Profile) -> list[tuple[str, str]]:
     rows.append((f"beyond {percentile_name(weakest)}", "rarer requests than that are not bounded, only watched for"))
     rows.append(("other machines", "another board, power mode, clock cap, model or provider is refused"))
     return rows
+
+
+def _heating_words(soak: Soak | None) -> str:
+    if soak is None:
+        return "none"
+    span = f"{duration(soak.elapsed_ns / NS_PER_S)} by {soak.heater or 'the model itself'}"
+    if soak.start_c is None or soak.end_c is None:
+        return span
+    return f"{span}, from {soak.start_c:.0f} to {soak.end_c:.0f} °C"
 
 
 def _never_words(profile: Profile) -> str:

@@ -69,7 +69,7 @@ class Report:
         ]  # fmt: skip
 
 
-_ELSEWHERE = ("bound", "measured", "disturbed", "thermal")
+_ELSEWHERE = ("bound", "margin", "measured", "disturbed", "thermal")
 
 
 def page(report: Report) -> str:

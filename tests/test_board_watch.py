@@ -18,7 +18,7 @@ from edgeguard.board import Thermometer, find_board
 from edgeguard.channel import Channel, decode, encode
 from edgeguard.clock import NS_PER_MS, NS_PER_S, SystemClock
 from edgeguard.messages import board_message, read_board
-from edgeguard.runtime.board_watch import SILENT_NS, BoardWatch, watch
+from edgeguard.runtime.board_watch import SILENT_NS, BoardWatch, back_off_ns, watch
 from edgeguard.types import BoardState, ThermalLevel
 
 STATE = BoardState(
@@ -69,6 +69,12 @@ def test_it_tells_how_the_board_is_until_the_guards_end_closes(tmp_path: Path) -
     assert states[0].read_ns < states[-1].read_ns
 
 
+def _looker(board_watch: BoardWatch) -> int:
+    """The process that looks: its keeper's only child."""
+    [pid] = Path(f"/proc/{board_watch.pid}/task/{board_watch.pid}/children").read_text().split()
+    return int(pid)
+
+
 def _first_look(board_watch: BoardWatch) -> BoardState:
     until = time.monotonic() + 20
     while (state := board_watch.newest(0)) is None:
@@ -82,9 +88,11 @@ def test_as_a_process_it_looks_at_this_machine_and_ends_with_the_guard() -> None
     board_watch = BoardWatch(now_ns=clock.now_ns(), soaked_c=71.5)
     state = _first_look(board_watch)
     assert state.read_ns <= clock.now_ns()
+    looker = _looker(board_watch)
     board_watch.close()
-    with pytest.raises(ProcessLookupError):
-        os.kill(board_watch.pid, 0)
+    for pid in (board_watch.pid, looker):
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
 
 
 def test_it_has_ordinary_priority_whoever_starts_it() -> None:
@@ -97,14 +105,15 @@ def test_it_has_ordinary_priority_whoever_starts_it() -> None:
     finally:
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     _first_look(board_watch)
-    assert os.sched_getscheduler(board_watch.pid) == os.SCHED_OTHER
+    assert os.sched_getscheduler(_looker(board_watch)) == os.SCHED_OTHER
     board_watch.close()
 
 
 def test_when_it_is_dead_the_board_is_unobserved_which_is_said_once() -> None:
     board_watch = BoardWatch(now_ns=0)
     state = _first_look(board_watch)
-    os.kill(board_watch.pid, signal.SIGKILL)
+    for pid in (board_watch.pid, _looker(board_watch)):
+        os.kill(pid, signal.SIGKILL)
     while board_watch.newest(0) is not None:  # what it had said before
         time.sleep(0.02)
     late_ns = state.read_ns + SILENT_NS + 2 * NS_PER_S
@@ -114,6 +123,23 @@ def test_when_it_is_dead_the_board_is_unobserved_which_is_said_once() -> None:
     assert "silent for" in silence.detail
     assert board_watch.newest(late_ns + NS_PER_S) is None
     board_watch.close()
+
+
+def test_another_looks_when_the_one_that_did_is_killed() -> None:
+    board_watch = BoardWatch(now_ns=0)
+    _first_look(board_watch)
+    killed = _looker(board_watch)
+    os.kill(killed, signal.SIGKILL)
+    killed_ns = SystemClock().now_ns()
+    while _first_look(board_watch).read_ns <= killed_ns:
+        pass
+    assert _looker(board_watch) != killed
+    board_watch.close()
+
+
+@pytest.mark.parametrize(("deaths", "seconds"), [(1, 1), (2, 2), (3, 4), (5, 16), (6, 30), (1000, 30)])
+def test_the_next_one_looks_later_after_each_death(deaths: int, seconds: int) -> None:
+    assert back_off_ns(deaths) == seconds * NS_PER_S
 
 
 def test_it_ends_when_the_guard_is_killed() -> None:

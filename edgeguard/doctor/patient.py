@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -68,14 +68,6 @@ class Patient:
     @property
     def port(self) -> str:
         return self.given_port or self.config.link.port
-
-    def processes(self) -> Iterator[tuple[int, str]]:
-        """The process id and the name of everything that runs."""
-        for folder in (self.root / "proc").glob("[0-9]*"):
-            try:
-                yield int(folder.name), (folder / "comm").read_text(encoding="utf-8").strip()
-            except OSError:  # it has ended
-                continue
 
     def text(self, path: str) -> str | None:
         """A file below the root; ``None`` when there is nothing to read."""

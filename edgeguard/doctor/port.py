@@ -10,6 +10,7 @@ from pathlib import Path
 from edgeguard.clock import NS_PER_MS, NS_PER_S, ms_from_ns
 from edgeguard.doctor.finding import Finding, fail, ok, warn
 from edgeguard.doctor.patient import Patient
+from edgeguard.link.holders import port_holders, suspects_running
 from edgeguard.runtime.serial_wire import SerialWire
 from edgeguard.types import Action, SetPoint
 
@@ -35,9 +36,11 @@ def check_port(patient: Patient) -> Iterator[Finding]:
         group = path.stat().st_gid
         yield fail(f"{port}: no permission", f"join its group ({group}): sudo usermod -aG {group} USER; log in again")
         return
-    holders = [one for one in _holders(patient, path) if patient.guard is None or one[0] != patient.guard.guard_pid]
+    ours = None if patient.guard is None else patient.guard.guard_pid
+    locks = (patient.root / "run/lock", patient.root / "var/lock")
+    holders = [one for one in port_holders(port, proc=patient.root / "proc", locks=locks) if one.pid != ours]
     if holders:
-        names = ", ".join(f"{name} (process {pid})" for pid, name in holders)
+        names = ", ".join(f"{one.name} (process {one.pid})" for one in holders)
         yield fail(f"{port} is held by {names}", "stop that: two programs on one line destroy each other's frames")
         return
     if BY_ID not in path.parents and _name_by_id(path) is not None:
@@ -48,7 +51,7 @@ def check_port(patient: Patient) -> Iterator[Finding]:
 
 def check_rivals(patient: Patient) -> Iterator[Finding]:
     """Programs that open every new port to see what is behind it."""
-    running = {name for _, name in patient.processes()}
+    running = {one.name for one in suspects_running(proc=patient.root / "proc")}
     ruled = any((patient.root / rule).is_file() for rule in RULES)
     if "ModemManager" in running and not ruled:
         yield warn(
@@ -57,7 +60,7 @@ def check_rivals(patient: Patient) -> Iterator[Finding]:
         )
     if "brltty" in running:
         yield warn("brltty runs, and takes some USB adapters", "sudo systemctl mask --now brltty brltty-udev")
-    if not {"ModemManager", "brltty"} & running or (ruled and "brltty" not in running):
+    if not running or (ruled and "brltty" not in running):
         yield ok("nobody probes it: neither ModemManager nor brltty is in the way")
 
 
@@ -112,18 +115,6 @@ def check_round_trip(patient: Patient) -> Iterator[Finding]:
         f"{silent} within {ANSWER_WITHIN_NS // NS_PER_S} s",
         "is its firmware this codec's, its baud rate the configuration's, are TX and RX crossed?",
     )
-
-
-def _holders(patient: Patient, path: Path) -> Iterator[tuple[int, str]]:
-    """Who has the port open, as far as we may look."""
-    device = os.path.realpath(path)
-    for pid, name in patient.processes():
-        try:
-            links = [str(one.readlink()) for one in (patient.root / f"proc/{pid}/fd").iterdir()]
-        except OSError:  # ended, or another user's
-            continue
-        if device in links and pid != os.getpid():
-            yield pid, name
 
 
 def _name_by_id(path: Path) -> Path | None:

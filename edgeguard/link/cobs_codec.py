@@ -1,55 +1,10 @@
-"""The codec ``cobs``: edgeguard's own frames, written so that firmware can be made from this page. Bytes only, no I/O.
+"""The codec ``cobs``: edgeguard's own frames, COBS with a CRC-32 or, with a key, SipHash-2-4. Bytes only, no I/O.
 
-A frame on the line is ``00 | COBS(body | check) | 00``. COBS leaves no zero byte inside, so a zero always ends a frame;
-the leading one cuts off whatever noise came before. ``check`` is the CRC-32 of Ethernet and zlib over ``body`` (initial
-value and final exclusive-or FFFFFFFF, reflected polynomial EDB88320); where both sides have a key, it is instead the
-8 bytes of SipHash-2-4 over ``body``. All numbers are little-endian. A receiver collects bytes up to a zero, ignores an
-empty piece, and drops a piece that is too long, does not decode, fails the check, or is not exactly of the kind it
-says. It never guesses: what is dropped costs that frame and no other.
+What is on the line, what every field means and how a motor controller obeys it is written once, for whoever writes the
+firmware too: README.md, "The wire, byte by byte". ``firmware/edgeguard_motor.h``, beside this file, is that side in C.
 
-Every body begins with the same four bytes:
-
-======  ====  =========================================================================================
-offset  type  content
-======  ====  =========================================================================================
-0       u8    version, 1
-1       u8    kind: 1 command, 2 echo, 3 hello, 4 welcome
-2       u8    command: 1 move, 2 stop, 3 hold, 4 torque off
-              echo: bit 0 moving, 1 expired, 2 fault, 3 e-stop, 4 latched (others: ignore); else 0
-3       u8    n, the number of axes; both sides have the same axes in the same order
-======  ====  =========================================================================================
-
-and from offset 4 it goes on, without gaps, with
-
-=======  ==============================================================================================
-command  u32 session, u16 sequence, u16 life in ms, f32[n] axes
-echo     u32 session, u16 sequence last accepted, u16 what is left of its life in ms,
-         u32 the motor controller's clock in ms, f32[n] measured (NaN: no reading)
-hello    u32 nonce
-welcome  u32 nonce of the hello, u32 session (0: refused, n is not mine), u16 my link time-out in ms
-=======  ==============================================================================================
-
-The motor controller answers a hello with a welcome, in which it puts a session number it draws (never 0; the same
-again for the same nonce), and every command it accepts with an echo. It accepts a command of its present session whose
-sequence number is newer than the last one (RFC 1982; the first of a session always is). It stops by itself when the
-life of the last accepted command ends or the link time-out has passed since, whichever is first; also when a new
-session, a fault or an e-stop ends the standing command. One that latches moves again only in a new session. Its own
-stop is a hold, and never restores a torque that is off. A command with a non-finite axis, an unknown action or another
-number of axes is dropped like a damaged one. Move follows the axes, but neither in fault nor in e-stop nor when
-latched, though it is accepted and echoed. Stop is obeyed in every state: it follows the axes as far as they lead
-towards rest, so that it never speeds anything up, and in fault or e-stop it comes to rest at the motor controller's own
-deceleration. So does hold; torque off coasts; both leave the axes unread.
-
-A command costs 19 + 4n bytes on the line: 27 bytes for two axes, 2.4 ms at 115,200 baud. Its echo costs 4 bytes more,
-and with a key every frame 4 more.
-
-With a key nobody without it can make a frame that is obeyed, or an echo that is believed; and what was recorded cannot
-be played again: a command belongs to the session that the motor controller drew at random and is obeyed once, a
-welcome belongs to a fresh random nonce, and an echo that is not newer than the last one counts for nothing. A hello can
-be played again: the standing command ends, and the guard shakes hands anew. What the key cannot prevent: that frames
-are jammed, read, or held back (one that comes late is obeyed for its life, at most the link time-out).
-
-``firmware/edgeguard_motor.h``, beside this file, is the motor controller's side of this page in C.
+A piece that is too long, does not decode, fails its check or is not exactly of the kind it says is counted in
+``corrupt`` and dropped: it costs that frame and no other.
 """
 
 from __future__ import annotations

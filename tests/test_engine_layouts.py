@@ -159,6 +159,30 @@ def test_a_hub_folder_and_its_one_file_are_the_same_model(hub: Path) -> None:
     )
 
 
+def test_a_folder_that_is_itself_called_onnx_is_read(hub: Path) -> None:
+    (hub / "onnx" / "model_q4.onnx").rename(hub / "model_q4.onnx")
+    (hub / "onnx").rmdir()
+    exported = hub.rename(hub.parent / "onnx")
+    assert read_model_folder(exported).graph.path == exported / "model_q4.onnx"
+
+
+def test_a_file_that_the_folders_configuration_is_not_of_is_refused(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(MODELS / "genai", tmp_path / "model"))
+    assert read_model_folder(folder / "model.onnx") == read_model_folder(folder)
+    shutil.copy(folder / "model.onnx", folder / "other.onnx")
+    with pytest.raises(ModelError, match=r"other.onnx: genai_config.json beside it is that of model.onnx"):
+        read_model_folder(folder / "other.onnx")
+
+
+def test_a_graph_outside_the_folder_is_refused(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(MODELS / "genai", tmp_path / "model"))
+    config = json.loads((folder / "genai_config.json").read_bytes())
+    config["model"]["decoder"]["filename"] = str(MODELS / "genai" / "model.onnx")
+    (folder / "genai_config.json").write_text(json.dumps(config))
+    with pytest.raises(ModelError, match="not a file beside it"):
+        read_model_folder(folder)
+
+
 def test_a_hubs_own_cache_loads_as_its_users_expect(tmp_path: Path, said: dict[str, list[float]]) -> None:
     """A snapshot is a folder of links into the repository's blobs; a link to anywhere else stays refused."""
     repository = tmp_path / "models--acme--tiny"

@@ -76,10 +76,10 @@ def read_layout(path: Path) -> Layout:
     folder = path if file is None else file.parent
     if not folder.is_dir():
         raise ModelError(f"{path}: there is no model folder; make one with 'edgeguard model build'")
-    if folder.name == "onnx" and not (folder / GENAI_CONFIG).is_file():
+    if folder.name == "onnx" and not any((folder / name).is_file() for name in (GENAI_CONFIG, HUB_CONFIG)):
         folder = folder.parent
     if (folder / GENAI_CONFIG).is_file():
-        return _read_genai(folder)
+        return _read_genai(folder, file)
     if (folder / HUB_CONFIG).is_file():
         return _read_hub(folder, file)
     raise ModelError(
@@ -88,7 +88,7 @@ def read_layout(path: Path) -> Layout:
     )
 
 
-def _read_genai(folder: Path) -> Layout:
+def _read_genai(folder: Path, file: Path | None) -> Layout:
     config = JsonFile.read(folder / GENAI_CONFIG)
     decoder = "model.decoder"
     for part in ("encoder", "vision", "speech"):
@@ -96,7 +96,12 @@ def _read_genai(folder: Path) -> Layout:
             raise ModelError(f"{config.file}: model.{part}: only models that are nothing but a decoder run here")
     if "custom_ops_library" in config.get(decoder, dict).get("session_options", {}):
         raise ModelError(f"{config.file}: session_options.custom_ops_library: code that comes with a model is not run")
-    graph = read_graph_file(folder / config.get(f"{decoder}.filename", str))
+    filename = config.get(f"{decoder}.filename", str)
+    if Path(filename).name != filename:
+        raise ModelError(f"{config.file}: {decoder}.filename is {filename!r}, not a file beside it; {BUILD_AGAIN}")
+    if file is not None and file.name != filename:
+        raise ModelError(f"{file}: {config.file.name} beside it is that of {filename}; point at that, or at the folder")
+    graph = read_graph_file(folder / filename)
     inputs, outputs = config.get(f"{decoder}.inputs", dict), f"{decoder}.outputs"
     return Layout(
         config=config.file,

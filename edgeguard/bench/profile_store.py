@@ -8,6 +8,7 @@ from pathlib import Path
 
 from edgeguard.budget import Profile, fingerprint_digest, profile_text
 from edgeguard.clock import ms_from_ns
+from edgeguard.disk import sync
 from edgeguard.errors import ProfileError
 
 
@@ -24,7 +25,7 @@ def write_profile(profile: Profile, file: Path) -> None:
             temporary.replace(file)
         finally:
             temporary.unlink(missing_ok=True)
-        _sync_folder(file.parent)
+        sync(file.parent)
     except OSError as error:
         raise ProfileError(f"{file}: the profile cannot be written: {error.strerror}; name another --out") from error
 
@@ -32,12 +33,3 @@ def write_profile(profile: Profile, file: Path) -> None:
 def cached_file(fingerprint: Mapping[str, str], *, period_ns: int, cache_dir: Path) -> Path:
     """Where the profile of this fingerprint at this period is kept."""
     return cache_dir / "calibration" / f"{fingerprint_digest(fingerprint)}-{ms_from_ns(period_ns):g}ms.json"
-
-
-def _sync_folder(folder: Path) -> None:
-    """So that the new name survives a power cut too."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -4,8 +4,8 @@
 
 It belongs to one model, head, onnxruntime, provider, options, driver and processor: anything else is refused with what
 differs, because a provider that reads a stale one may compile anew in silence, for minutes. It is written into a
-scratch folder and renamed when all of it has reached the disk. Without one the provider compiles while the worker warms
-up.
+scratch folder and renamed when all of it has reached the disk; the one before goes just before that, so that a power
+cut leaves one, whole, or none. Without one the provider compiles while the worker warms up.
 
 Raises ``ProviderError``.
 """
@@ -17,10 +17,12 @@ import json
 import os
 import platform
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from edgeguard.disk import sync
 from edgeguard.engine.json_file import JsonFile
 from edgeguard.engine.provider import Provider
 from edgeguard.errors import ModelError, ProviderError
@@ -65,13 +67,12 @@ def facts(identity: Mapping[str, str], provider: Provider) -> dict[str, str]:
 def write_compiled(
     directory: Path, *, provider: Provider, facts: Mapping[str, str], compile_into: Callable[[Path], None]
 ) -> None:
-    """Let ``compile_into`` fill a scratch folder, and put it in the place of ``directory`` in one step."""
+    """Let ``compile_into`` fill a scratch folder, and put it in the place of ``directory`` when it is whole."""
     if provider.compiled is None:
         raise ProviderError(f"{provider.name} compiles nothing that could be kept")
     scratch = directory.with_name(f".{directory.name}.{os.getpid()}")
-    old = directory.with_name(f".{directory.name}.old")
-    shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir(mode=0o700, parents=True)
+    with _writing(directory):
+        scratch.mkdir(mode=0o700, parents=True)
     try:
         compile_into(scratch)
         files = sorted(str(file.relative_to(scratch)) for file in scratch.rglob("*") if file.is_file())
@@ -80,15 +81,25 @@ def write_compiled(
                 f"{provider.name} wrote no {provider.compiled.what}; it may need another option for that"
             )
         content = {"format": FORMAT, "what": provider.compiled.what, "facts": dict(facts), "files": files}
-        (scratch / _MANIFEST).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-        os.sync()
-        shutil.rmtree(old, ignore_errors=True)
-        if directory.exists():
-            directory.rename(old)
-        scratch.rename(directory)
+        with _writing(directory):
+            (scratch / _MANIFEST).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+            for path in (*scratch.rglob("*"), scratch):
+                sync(path)
+            shutil.rmtree(directory, ignore_errors=True)
+            scratch.rename(directory)
+            sync(directory.parent)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
+
+
+@contextmanager
+def _writing(directory: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ProviderError(
+            f"{directory}: cannot be written ({error.strerror}); set EDGEGUARD_CACHE to a folder that can"
+        ) from error
 
 
 def check_compiled(directory: Path, *, facts: Mapping[str, str]) -> None:

@@ -12,6 +12,8 @@ import threading
 from pathlib import Path
 from queue import SimpleQueue
 
+from edgeguard.disk import sync
+
 LATCH_FILE = "latched"
 
 
@@ -69,11 +71,7 @@ class Latch:
     def _make(self) -> None:
         fd = os.open(self._file, os.O_CREAT | os.O_WRONLY, 0o644)
         os.close(fd)
-        directory = os.open(self._file.parent, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        sync(self._file.parent)
 
     def _distrust(self, error: OSError) -> None:
         self.problem = (

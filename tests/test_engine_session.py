@@ -17,6 +17,7 @@ import onnx
 import pytest
 
 from edgeguard.config import load_config
+from edgeguard.engine.cache import ELEMENT_TYPES
 from edgeguard.engine.folder import ModelFolder, read_model_folder
 from edgeguard.engine.head import whole_head
 from edgeguard.engine.placement import RECORD_ASSIGNMENT, Placed, audit, profiled, recorded, records_assignment
@@ -81,6 +82,12 @@ def test_names_and_smallest_passes_of_the_table_make_sense() -> None:
     names = [row.name for row in PROVIDERS]
     assert len(set(names)) == len(names)
     assert all(row.smallest_pass >= 1 and row.heavy_operators for row in PROVIDERS)
+
+
+@pytest.mark.parametrize("row", PROVIDERS, ids=lambda row: row.name)
+def test_a_provider_can_hold_the_cache_of_the_graph_that_is_built_for_it(row: Provider) -> None:
+    assert set(row.kv_types) <= set(ELEMENT_TYPES)
+    assert row.kv_device == "cpu" or row.graph.attention == "GroupQueryAttention", "a cache that grows does so there"
 
 
 def test_an_unknown_provider_is_an_error_with_the_nearest_name() -> None:

@@ -60,8 +60,8 @@ def make_cache(*, runtime: ModuleType, session: Any, folder: ModelFolder, provid
         return SharedCache(runtime=runtime, names=names, kinds=kinds, shape=shape, device=provider.kv_device)
     if provider.kv_device != "cpu":
         raise ProviderError(
-            f"{folder.graph.path}: its cache grows by copies, which {provider.name} would make through the CPU; "
-            f"'edgeguard model build NAME --for {provider.name}' makes a graph with a shared cache"
+            f"{folder.graph.path}: its cache grows by copies on the CPU, and {provider.name} has its own in the memory "
+            f"of {provider.kv_device!r}: take a graph with a shared cache ('edgeguard model build NAME' makes one)"
         )
     return GrowingCache(names=names, kinds=kinds, heads=folder.kv_heads, capacity=capacity, head_size=folder.head_size)
 

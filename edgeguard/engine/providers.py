@@ -46,7 +46,7 @@ PROVIDERS: tuple[Provider, ...] = (
             "use_ep_level_unified_stream", "use_tf32", "fuse_conv_bias", "sdpa_kernel",
         ),
         kv_device="cuda",
-        kv_types=("tensor(float16)", "tensor(bfloat16)"),  # its GroupQueryAttention is registered for no other
+        kv_types=("tensor(float16)",),  # its GroupQueryAttention takes bfloat16 too, which numpy has not
         graph=Graph(activations="float16"),
         device_files=_NVIDIA,
         hint="nvidia-smi -lgc MIN,MAX (Jetson: jetson_clocks): calls 200 ms apart run 5 to 25 times slower unlocked",
@@ -68,10 +68,7 @@ PROVIDERS: tuple[Provider, ...] = (
             "trt_dump_ep_context_model", "trt_ep_context_file_path", "trt_ep_context_embed_mode",
             "trt_weight_stripped_engine_enable", "trt_op_types_to_exclude",
         ),
-        kv_device="cuda",
-        kv_types=("tensor(float16)",),
-        cancels_inside=False,  # the whole graph is one engine
-        fixed_shapes=True,
+        kv_types=("tensor(float16)",),  # on the CPU: it grows, which is two copies to and fro in every pass
         compiled=Compiled(
             what="TensorRT engines",
             directory_option="trt_engine_cache_path",
@@ -96,7 +93,6 @@ PROVIDERS: tuple[Provider, ...] = (
         ),
         kv_device="cuda",
         kv_types=("tensor(float16)",),
-        cancels_inside=False,
         compiled=Compiled(what="TensorRT RTX kernels", directory_option="nv_runtime_cache_path"),
         graph=Graph(activations="float16"),
         device_files=_NVIDIA,
@@ -118,7 +114,6 @@ PROVIDERS: tuple[Provider, ...] = (
         ),
         threads_option="num_of_threads",
         kv_types=("tensor(float)",),
-        cancels_inside=False,  # the whole graph is one node
         compiled=Compiled(what="OpenVINO blobs", directory_option="cache_dir"),
         # 1.24 leaves every GroupQueryAttention, and the look-up of quantised rows, to the CPU provider (measured).
         graph=Graph(attention="plain", embedding="float16"),
@@ -143,8 +138,6 @@ PROVIDERS: tuple[Provider, ...] = (
             "offload_graph_io_quantization", "enable_htp_spill_fill_buffer", "enable_htp_shared_memory_allocator",
         ),
         kv_types=("tensor(float16)",),
-        cancels_inside=False,
-        fixed_shapes=True,
         compiled=Compiled(what="QNN context binaries"),
         graph=Graph(activations="float16", attention="plain", weights="float16"),
         device_files=("/dev/fastrpc-cdsp*", "/dev/adsprpc-smd*"),
@@ -160,8 +153,6 @@ PROVIDERS: tuple[Provider, ...] = (
         ),
         kv_device="cpu",
         kv_types=("tensor(float16)", "tensor(float)"),
-        cancels_inside=False,
-        fixed_shapes=True,
         compiled=Compiled(what="MIGraphX programs", directory_option="migraphx_model_cache_dir"),
         graph=Graph(activations="float16", attention="plain", weights="float16"),
         device_files=("/dev/kfd",),

@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,8 @@ from edgeguard.plain import from_plain, to_plain
 
 PATIENCE_S = 60
 """For one provider; the first use of some compiles for seconds."""
+
+_BURIAL_S = 5
 
 _RUNTIME_PACKAGES = ("onnxruntime", "onnxruntime-gpu", "onnxruntime-openvino", "onnxruntime-migraphx")
 
@@ -64,17 +67,18 @@ def _start(row: Provider) -> subprocess.Popen[str]:
 
 
 def _answer(row: Provider, process: subprocess.Popen[str], patience_s: float) -> Finding:
-    with process:
-        try:
-            said, _ = process.communicate(timeout=patience_s)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            return Finding(
-                name=row.name,
-                usable=False,
-                reason=f"its library gave no answer within {patience_s:g} s",
-                remedy="look at the driver's log (dmesg)",
-            )
+    try:
+        said, _ = process.communicate(timeout=patience_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        with suppress(subprocess.TimeoutExpired):  # one that a driver holds in the kernel does not even die
+            process.communicate(timeout=_BURIAL_S)
+        return Finding(
+            name=row.name,
+            usable=False,
+            reason=f"its library gave no answer within {patience_s:g} s",
+            remedy="look at the driver's log (dmesg)",
+        )
     if process.returncode == 0:
         return from_plain(Finding, json.loads(said))
     died = f"died of {signal.Signals(-process.returncode).name}" if process.returncode < 0 else "failed"

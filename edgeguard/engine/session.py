@@ -167,9 +167,10 @@ def _opened(
 ) -> Any:
     errors = runtime_errors()
     built_in = provider.plugin is None and provider.library is None
-    if not built_in:
-        options.add_provider_for_devices(plugin_devices(runtime, provider, errors=errors), dict(chosen))
+    devices = [] if built_in else plugin_devices(runtime, provider, errors=errors)
     try:
+        if devices:
+            options.add_provider_for_devices(devices, dict(chosen))
         session = runtime.InferenceSession(
             model,
             options,

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from edgeguard.guard.causes import TABLE, Clear
-from edgeguard.types import Cause, Grade
+from edgeguard.guard.events import EventName
+from edgeguard.guard.ledger import Ledger
+from edgeguard.types import Cause, Event, Grade
 
 REVIEWED = {
     (Grade.COMFORTABLE, Clear.FITTED): {Cause.PREDICTED_MISS, Cause.INFEASIBLE},
@@ -46,3 +48,15 @@ def test_every_cause_has_its_row(cause):
     assert cause in REVIEWED[row.grade, row.clear]
     assert row.drains is (cause in DRAINING)
     assert row.remedy
+
+
+def test_a_cause_that_holds_with_another_grade_is_cleared_and_raised_anew():
+    events: list[Event] = []
+    slow = Ledger({}, now_ns=1, events=events)
+    slow.hold(Cause.RULE, "slow down")
+    slow.reconcile()
+    halt = Ledger(slow.standing, now_ns=2, events=events)
+    halt.hold(Cause.RULE, "halt", grade=Grade.EMERGENCY)
+    halt.reconcile()
+    assert [one.name for one in events] == [EventName.RAISED, EventName.CLEARED, EventName.RAISED]
+    assert halt.standing[Cause.RULE].since_ns == 2

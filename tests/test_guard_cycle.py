@@ -10,7 +10,7 @@ from plant import PLANT, settings
 
 from edgeguard.clock import NS_PER_MS
 from edgeguard.guard.interface import Refusal, WorkerPhase
-from edgeguard.types import Action, Cause, Mode, Observation, Source
+from edgeguard.types import Action, Cause, Grade, Mode, Observation, Source
 from edgeguard.types.wire import LinkState
 
 MS = NS_PER_MS
@@ -30,6 +30,7 @@ class TestDeadline:
         record = armed.answer().record
         assert record.decision.source is source
         assert record.decision.decided_ns == armed.now_ns
+        assert (record.decision.grade is Grade.NONE) is (source is Source.MODEL)
         if source is Source.SAFE:
             assert record.decision.causes == (Cause.MISS,)
             assert armed.state.counters.late == 1
@@ -64,6 +65,18 @@ class TestDeadline:
         armed.advance(500)
         moves = [(at, one) for at, one in armed.sent if one.action is Action.MOVE]
         assert max(at + one.life_ms * MS for at, one in moves) <= life_end_ns
+
+    @pytest.mark.parametrize(("left_ns", "action"), [(MS, Action.MOVE), (MS - 1, Action.STOP)])
+    def test_a_command_with_less_than_a_millisecond_to_live_is_not_sent(self, left_ns, action):
+        rig = Rig(settings(PLANT + "[timing]\nobservation_timeout_ms = 2000\n")).arm()
+        tick_ns, until_ns = rig.settings.tick_ns, rig.state.engagement.expires_ns - rig.settings.wire_ns - left_ns
+        rig.now_ns = (
+            rig.state.next_tick_ns + (until_ns - rig.state.next_tick_ns) % tick_ns
+        )  # so that a tick falls there
+        rig.step()
+        rig.advance((until_ns - rig.now_ns) / MS)
+        assert rig.sent[-1][0] == until_ns
+        assert rig.sent[-1][1].action is action
 
 
 class TestForecast:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from guard_rig import Rig
 from plant import PLANT, WIRE_NS, plant, settings
@@ -89,6 +91,14 @@ class TestNothing:
             blind.cycle()
         assert blind.mode is Mode.ARMED
 
+    @pytest.mark.parametrize(("offset_ns", "at_rest"), [(-1, False), (0, True)])
+    def test_standstill_is_assumed_once_the_time_is_up(self, offset_ns, at_rest):
+        blind = rig(Feedback.NONE, BLIND)
+        blind.step()
+        blind.now_ns = blind.state.session_since_ns + blind.settings.rest_assumed_ns + offset_ns
+        blind.step()
+        assert blind.state.at_rest is at_rest
+
     def test_another_session_begins_the_time_anew(self):
         blind = proven(rig(Feedback.NONE, BLIND), cycles=12)
         assert blind.mode is Mode.ARMED
@@ -125,6 +135,8 @@ def test_the_time_is_that_of_the_slowest_axis_from_top_speed_with_a_margin():
     assert rest_assumed_ns(slower, wire_ns=WIRE_NS) == link_ns + round(REST_MARGIN * 0.5 * 1e9)  # the comfortable one
     slower = plant(PLANT.replace("rate_up = 4.0", "rate_up = 0.5"))
     assert rest_assumed_ns(slower, wire_ns=WIRE_NS) == link_ns + round(REST_MARGIN * 2.0 * 1e9)
+    holding = replace(plant(), axes=tuple(axis for axis in plant().axes if axis.safe is None))
+    assert rest_assumed_ns(holding, wire_ns=WIRE_NS) == link_ns
 
 
 @pytest.mark.parametrize(

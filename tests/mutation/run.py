@@ -1,6 +1,6 @@
 """Mutation test of the guard: does some test fail for every small fault in ``edgeguard/guard``?
 
-    python tests/mutation/run.py [--sample 300] [--seed 0] [--file NAME ...] [--json]
+    python tests/mutation/run.py [--sample 300] [--seed 0] [--only FILE[:LINE] ...] [--json]
 
 A copy of package and tests is mutated, one fault at a time; the guard's pure tests run on it, the most relevant file
 first, until one fails. Without ``--sample`` every mutant is tried. Survivors are printed as they are found; those of
@@ -54,7 +54,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sample", type=int, help="so many mutants, drawn by lot; default: all")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--file", action="append", metavar="NAME", help="only of this file: ramp.py")
+    parser.add_argument("--only", action="append", metavar="FILE[:LINE]", help="of this file, or this line: ramp.py:80")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -67,7 +67,7 @@ def main() -> int:
         if not _passes(LIMIT_S * 2, tests=_tests_for("")):
             raise SystemExit("the tests fail on the guard as it is")
         sys.dont_write_bytecode = True  # what the run above has compiled is used again; no mutant is kept
-        report = _try_all(_draw(arguments.file, sample=arguments.sample, seed=arguments.seed))
+        report = _try_all(_draw(arguments.only, sample=arguments.sample, seed=arguments.seed))
     if arguments.json:
         print(json.dumps(report))
     else:
@@ -75,9 +75,10 @@ def main() -> int:
     return 0 if report["score"] >= WANTED else 1
 
 
-def _draw(names: Sequence[str] | None, *, sample: int | None, seed: int) -> list[tuple[Path, Mutant]]:
-    files = [path for path in sorted(GUARD.glob("*.py")) if names is None or path.name in names]
-    every = [(path, mutant) for path in files for mutant in mutants(path.read_text())]
+def _draw(places: Sequence[str] | None, *, sample: int | None, seed: int) -> list[tuple[Path, Mutant]]:
+    every = [(path, mutant) for path in sorted(GUARD.glob("*.py")) for mutant in mutants(path.read_text())]
+    if places is not None:
+        every = [one for one in every if {one[0].name, f"{one[0].name}:{one[1].line}"} & set(places)]
     if sample is None:
         return every
     return random.Random(seed).sample(every, k=min(sample, len(every)))

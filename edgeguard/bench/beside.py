@@ -57,12 +57,16 @@ class Beside:
         """Ask it and all that it started to end, and see to it."""
         if self._process is None:
             return
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, number)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(timeout=STOP_S)
-                return
+        self._tell(signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=STOP_S)
+        self._tell(signal.SIGKILL)  # it, or what it has left behind
+        self._process.wait()
+
+    def _tell(self, number: signal.Signals) -> None:
+        assert self._process is not None
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, number)
 
 
 @contextlib.contextmanager

@@ -228,7 +228,7 @@ def test_without_a_profile_it_gives_up_when_the_time_is_over(shared: Worker) -> 
     assert "before pass 1" in answer.detail
 
 
-def test_the_newest_request_wins_and_a_cancelled_one_has_no_answer(shared: Worker) -> None:
+def test_the_newest_request_wins_and_those_that_waited_have_no_answer(shared: Worker) -> None:
     os.kill(shared.process.pid, signal.SIGSTOP)
     for number in (10, 11, 12, 13):
         shared.ask(number, observation())
@@ -240,6 +240,22 @@ def test_the_newest_request_wins_and_a_cancelled_one_has_no_answer(shared: Worke
     while answered[-1] != 14:
         answered.append(shared.answer().request_id)
     assert not {11, 12} & set(answered), "at most the first had been begun"
+
+
+def test_a_request_that_is_called_off_while_it_runs_says_so(shared: Worker) -> None:
+    """Sooner or later the word comes while it runs, and neither before nor after."""
+    finishes: set[Finish] = set()
+    number = 100
+    while Finish.DEADLINE not in finishes:
+        assert number < 2_000
+        shared.ask(number, observation())
+        time.sleep(number % 7 / 2_000)
+        shared.channel.send({"type": "cancel", "request_id": number})
+        shared.ask(number + 1, observation())
+        while (answer := shared.answer()).request_id != number + 1:
+            finishes.add(answer.finish)
+        number += 2
+    assert finishes <= {Finish.DEADLINE, Finish.COMPLETE}
 
 
 def test_it_times_sweeps(shared: Worker) -> None:

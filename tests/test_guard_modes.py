@@ -368,6 +368,15 @@ class TestWorker:
         assert Cause.WORKER_HUNG not in armed.causes
         assert armed.state.counters.late == 12
 
+    def test_so_is_that_it_has_given_up_what_was_called_off(self, armed):
+        for _ in range(12):
+            called_off = armed.observe().request
+            armed.advance(199)
+            armed.answer(request=called_off, finish=Finish.DEADLINE)
+        assert Cause.WORKER_HUNG not in armed.causes
+        assert armed.state.counters.late == 0
+        assert armed.named("answer discarded") == []
+
     def test_a_pause_without_requests_is_no_silence(self, armed):
         armed.cycle(latency_ms=199)
         armed.advance(30_000)

@@ -2,7 +2,8 @@
 
 It loads and warms up, says ``ready``, and answers requests until its channel closes; the messages are those of
 ``edgeguard.messages``. With a profile it refuses at once what its bound does not fit, and gives up when a miss has
-become more likely than not; without one it goes on until the time is over. A cancelled request has no answer.
+become more likely than not; without one it goes on until the time is over. A request that is called off while it runs
+is answered all the same, ``finish = deadline``: the guard hears that the worker lives. One that waits is forgotten.
 The last answer is the draft of the next, as far as its price allows; a request may forbid it (``draft`` false), for
 comparisons. With ``--full-head`` a pass has a logit for every token, as in a plain runtime, and requests may be
 ``token_by_token``.
@@ -101,7 +102,7 @@ class Worker:
         try:
             values = attempt.answer()
         except CancelledPassError:
-            return
+            finish, detail = Finish.DEADLINE, "called off"
         except EndedError as end:
             finish, detail = end.finish, str(end)
         except AnswerError as error:

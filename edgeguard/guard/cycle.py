@@ -43,7 +43,7 @@ def hear_answers(turn: Turn) -> None:
             turn.cycle = None
             turn.answered_id = answer.request_id
             _conclude(turn, cycle, answer)
-        else:
+        elif answer.finish is not Finish.DEADLINE:  # that the worker has given up, too, is a sign of life and no more
             _discard(turn, answer, late=awaited)
 
 

@@ -160,7 +160,10 @@ def test_the_end_of_the_robots_own_software_ends_it() -> None:
         Bench(check=check).soak(30)
 
 
-def test_the_co_load_keeps_its_cores_busy_at_the_lowest_priority_and_leaves_nothing_behind() -> None:
+def test_the_co_load_keeps_its_cores_busy_at_the_lowest_priority_and_leaves_nothing_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PATH", "")  # our own, also where stress-ng is installed
     with heat(2) as name:
         assert name.endswith("on 2 cores")
         until_s = time.monotonic() + 20

@@ -106,7 +106,11 @@ def test_recipes_are_found_in_an_installed_wheel(tmp_path: Path) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     shutil.copytree(ROOT / "edgeguard", tmp_path / "edgeguard", ignore=shutil.ignore_patterns("__pycache__"))
     for inside, target in project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"].items():
-        shutil.copytree(ROOT / inside, tmp_path / target)
+        if (ROOT / inside).is_dir():
+            shutil.copytree(ROOT / inside, tmp_path / target)
+        else:
+            (tmp_path / target).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / inside, tmp_path / target)
     script = "from edgeguard.model import recipe; print(*recipe.known().values()); recipe.find('smollm2-135m')"
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     done = subprocess.run(

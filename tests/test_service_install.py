@@ -25,7 +25,7 @@ def files_below(root: Path) -> set[str]:
 
 
 def test_every_shipped_file_has_a_place():
-    assert {file.name for file in SHIPPED.iterdir()} == set(PLACES)
+    assert {file.name for file in SHIPPED.iterdir() if file.suffix != ".md"} == set(PLACES)
 
 
 def test_it_writes_nothing_unless_told_to(tmp_path, capsys):

@@ -168,6 +168,21 @@ def test_a_running_guard_is_asked_and_not_disturbed(tmp_path):
         assert service.process.poll() is None
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="becoming another user needs root")
+def test_beside_a_guard_that_may_not_be_asked_nothing_is_opened(clinic):
+    clinic.patient.sockets.mkdir(mode=0o700)
+    code = (
+        "import os, sys; from pathlib import Path; from edgeguard.doctor.model import check_answer; "
+        "from edgeguard.doctor.patient import Patient; from edgeguard.errors import EdgeguardError; "
+        "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
+        "try: list(check_answer(Patient(config_file=Path('none'), profile=None, sockets=Path(sys.argv[1]))))\n"
+        "except EdgeguardError as error: print(error)"
+    )
+    argv = [sys.executable, "-c", code, str(clinic.patient.sockets)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    assert "not permitted; it is for the guard's user" in done.stdout
+
+
 def test_real_time_is_asked_for_as_the_guard_asks(clinic):
     texts = [finding.text for _, finding in clinic.examine("real time")]
     assert any("granted" in text for text in texts)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from edgeguard.clock import Clock, SystemClock
 from edgeguard.config import Config
-from edgeguard.errors import ConfigError, EdgeguardError
+from edgeguard.errors import ConfigError, GuardGoneError
 from edgeguard.runtime.assembly import assemble
 from edgeguard.runtime.latch import default_state_directory
 from edgeguard.runtime.status import Status
@@ -50,11 +50,14 @@ class Patient:
 
     @cached_property
     def guard(self) -> Status | None:
-        """How the guard that runs stands, if one does and lets us ask."""
+        """How the guard that runs stands, if one does.
+
+        ``EdgeguardError`` where we may not ask: a guard may run there, and nothing is to be opened beside it.
+        """
         try:
             with ServiceClient.any(self.sockets) as client:
                 return client.status()
-        except EdgeguardError:
+        except GuardGoneError:
             return None
 
     @property

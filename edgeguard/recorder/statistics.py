@@ -5,6 +5,7 @@ Milliseconds and seconds, for people. Percentiles are the recording's own, not b
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -72,7 +73,7 @@ def percentiles(values: Sequence[float]) -> dict[str, float]:
     ordered = sorted(values)
     if not ordered:
         return {}
-    named = {f"p{100 * one:g}": ordered[min(len(ordered) - 1, int(one * len(ordered)))] for one in PERCENTILES}
+    named = {f"p{100 * one:g}": ordered[max(0, math.ceil(one * len(ordered)) - 1)] for one in PERCENTILES}
     return {**{name: round(value, 3) for name, value in named.items()}, "max": round(ordered[-1], 3)}
 
 

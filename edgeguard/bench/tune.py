@@ -142,11 +142,17 @@ class _Bench:
         file = self._config.file.absolute()
         text = written(file.read_bytes().decode(), setting, before=self._before)
         try:
-            with NamedTemporaryFile(dir=file.parent, prefix=".tune-", suffix=".toml") as scratch:
+            with (
+                NamedTemporaryFile(dir=file.parent, prefix=".tune-", suffix=".toml") as scratch,
+                ExitStack() as until_ready,
+            ):
                 scratch.write(text.encode())
                 scratch.flush()
-                client = WorkerClient.start(argv=self._command(Path(scratch.name)), clock=self._clock)
+                client = until_ready.enter_context(
+                    WorkerClient.start(argv=self._command(Path(scratch.name)), clock=self._clock)
+                )
                 client.wait_ready(progress=self._progress)
+                until_ready.pop_all()
         except OSError as error:
             raise ConfigError(
                 f"{file.parent}: no scratch file can be written beside the configuration ({error.strerror}); tune a "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from edgeguard.bench.percentile import percentile
 from edgeguard.budget.profile_json import load_profile
 from edgeguard.clock import ms_from_ns
 from edgeguard.doctor.finding import Finding, fail, ok, warn
@@ -38,8 +39,8 @@ def check_budget(patient: Patient) -> Iterator[Finding]:
     if patient.profile is None or not patient.profile.is_file():
         yield warn("not known: there is no profile", f"edgeguard calibrate {config.file}")
         return
-    ages_ns = sorted(_recorded_ages(patient))
-    age_ns = ages_ns[min(len(ages_ns) - 1, int(0.99 * len(ages_ns)))] if ages_ns else config.timing.max_age_ns
+    ages_ns = list(_recorded_ages(patient))
+    age_ns = round(percentile(ages_ns, 0.99)) if ages_ns else config.timing.max_age_ns
     source = f"p99 of {len(ages_ns)} recorded" if ages_ns else "max_age_ms; none recorded yet"
     line = budget_line(config, age_ns=age_ns, bound_ns=load_profile(patient.profile).bound.bound_ns)
     assert line.slack_ms is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from argparse import ArgumentParser, _SubParsersAction
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,10 @@ def edgeguard(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedP
     return subprocess.run(argv, capture_output=True, text=True, check=False, cwd=cwd)
 
 
+def commands_of(parser: ArgumentParser) -> dict[str, ArgumentParser]:
+    return next((dict(action.choices) for action in parser._actions if isinstance(action, _SubParsersAction)), {})
+
+
 def test_the_version_is_the_packages():
     assert edgeguard("--version").stdout == f"edgeguard {__version__}\n"
 
@@ -33,12 +38,23 @@ def test_help_teaches_where_to_begin():
     shown = edgeguard("--help").stdout
     for word in ("edgeguard demo", "edgeguard init", "edgeguard check", "edgeguard calibrate", "exit codes"):
         assert word in shown
+    for name in commands_of(build_parser()):
+        assert f"\n  {name} " in shown, name
 
 
 def test_every_command_has_a_help_that_says_what_it_does():
-    commands = next(action for action in build_parser()._actions if action.choices)
-    for name, parser in commands.choices.items():
+    for name, parser in commands_of(build_parser()).items():
         assert len(parser.format_help()) > 200, name
+
+
+def test_help_fits_a_terminal_of_eighty_columns_but_for_examples(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    pages = {"": (parser := build_parser()), **commands_of(parser)}
+    for name, page in list(pages.items()):
+        pages |= {f"{name} {own}": of for own, of in commands_of(page).items() if name}
+    for name, page in pages.items():
+        for line in page.format_help().splitlines():
+            assert len(line) <= 80 or line.startswith("  "), (name, line)
 
 
 def test_the_configuration_to_start_from_is_one_that_check_accepts(tmp_path):
@@ -46,6 +62,7 @@ def test_the_configuration_to_start_from_is_one_that_check_accepts(tmp_path):
     checked = edgeguard("check", "robot.toml", cwd=tmp_path)
     assert checked.returncode == 0, checked.stderr
     assert "nothing is wrong" in checked.stdout
+    assert "link.port is empty" in checked.stdout
     again = edgeguard("init", "robot.toml", cwd=tmp_path)
     assert again.returncode == 2
     assert "exists and is left as it is" in again.stderr
@@ -134,6 +151,14 @@ def test_check_says_everything_that_is_wrong_at_once(config):
     for said in ("timing.tik_ms: unknown key", "no number for 'halt'", "{fron_m}: no [[field]]"):
         assert said in done.stderr
     assert all(line.startswith("edgeguard: ") for line in done.stderr.splitlines())
+
+
+def test_check_knows_which_providers_and_adapters_there_are(config):
+    config.write_text(config.read_text() + '\n[model]\nprovider = "cuba"\nadapter = "nobody"\n')
+    done = edgeguard("check", str(config))
+    assert done.returncode == 2
+    assert "robot.toml: model.provider: there is no execution provider 'cuba'; did you mean 'cuda'?" in done.stderr
+    assert "robot.toml: model: no adapter 'nobody'; there are smollm2-135m-operator" in done.stderr
 
 
 def test_a_reader_that_leaves_early_is_no_error(config):

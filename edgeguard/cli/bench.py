@@ -35,7 +35,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "bench",
         help="prompt and decode rates of a model here, or of an endpoint",
         description=_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     subject = parser.add_mutually_exclusive_group(required=True)
     subject.add_argument("folder", nargs="?", metavar="MODEL", help="a model folder (with a /) or a recipe")

@@ -49,7 +49,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "calibrate",
         help="measure on this machine what the model can be relied on to do",
         description=_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "config_place", type=Path, nargs="?", metavar="CONFIG", help="the robot's configuration (or --config CONFIG)"
@@ -80,7 +79,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def _minutes(text: str) -> int:
     """In nanoseconds."""
-    minutes = float(text)
+    try:
+        minutes = float(text)
+    except ValueError:
+        minutes = -1.0
     if not 0 <= minutes <= 24 * 60:
         raise argparse.ArgumentTypeError(f"{text} is not between 0 and {24 * 60} minutes")
     return round(minutes * MINUTE_NS)

@@ -13,8 +13,11 @@ from edgeguard.budget.profile import Profile
 from edgeguard.budget.profile_json import load_profile
 from edgeguard.cli.check_prompt import prompt_costs, prompt_section, prompt_summary
 from edgeguard.clock import NS_PER_S, ms_from_ns
-from edgeguard.errors import BoundError
+from edgeguard.config import Config
+from edgeguard.engine.providers import provider_of
+from edgeguard.errors import BoundError, ConfigError, ProviderError
 from edgeguard.guard.stopping import GUARD_DEATH, StoppingDistance, stopping_distances
+from edgeguard.model.variant import find_variant, names_folder
 from edgeguard.runtime.assembly import Assembly, assemble
 from edgeguard.runtime.budget_line import BudgetLine, budget_line
 from edgeguard.runtime.profile_check import ProfileCheck
@@ -44,7 +47,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "check",
         help="say everything that is wrong with a configuration, and where its time goes",
         description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("config", type=Path, metavar="CONFIG", help="the configuration, for example robot.toml")
     parser.add_argument("--profile", type=Path, help="a calibration profile, for the bound")
@@ -57,6 +59,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(arguments: argparse.Namespace) -> int:
     assembly = assemble(arguments.config)
     config = assembly.config
+    _require_known(config)
     profile = None if arguments.profile is None else _usable(arguments.profile, period_ns=config.timing.period_ns)
     age_ns = config.timing.max_age_ns if arguments.age_ms is None else round(arguments.age_ms * 1e6)
     budget = budget_line(config, age_ns=age_ns, bound_ns=None if profile is None else profile.bound.bound_ns)
@@ -77,6 +80,23 @@ def run(arguments: argparse.Namespace) -> int:
             f"{budget.age_ms + budget.slack_ms:.0f} ms old"
         )
     return 0
+
+
+def _require_known(config: Config) -> None:
+    """``ConfigError`` for a provider, recipe or adapter that no guard could start with. Folders are not looked for."""
+    problems = []
+    try:
+        provider_of(config)
+    except ProviderError as error:
+        problems.append(f"{config.file}: {error}")
+    adapter = config.model.adapter
+    if not names_folder(config.model.folder):
+        try:
+            find_variant(config.model.folder, adapter=None if adapter is None or "/" in adapter else adapter)
+        except ConfigError as error:
+            problems += [f"{config.file}: model: {problem}" for problem in error.problems]
+    if problems:
+        raise ConfigError(problems)
 
 
 def _print(*parts: RenderableType) -> None:
@@ -145,12 +165,17 @@ def _interventions_per_hour(assembly: Assembly) -> float:
 
 def _show(assembly: Assembly, budget: BudgetLine, stops: tuple[StoppingDistance, ...], profile: Profile | None) -> None:
     from rich.console import Console
+    from rich.padding import Padding
 
     console = Console(highlight=False)
     config = assembly.config
+
+    def say(text: str) -> None:
+        console.print(Padding(text, (0, 0, 0, 4)))
+
     answers = " · ".join(f"{field.name} ({len(field)} values)" for field in assembly.fields)
     console.print(f"[green]ok[/]  {config.file}: nothing is wrong with it")
-    console.print(f"    answer: {answers}")
+    say(f"answer: {answers}")
     console.print(_budget_table(budget))
     for label, level in _levels(profile, budget).get("levels", {}).items():
         words = (
@@ -161,13 +186,15 @@ def _show(assembly: Assembly, budget: BudgetLine, stops: tuple[StoppingDistance,
                 f"{level['confidence']:.0%} confidence: {level['slack_ms']:.1f} ms to spare"
             )
         )
-        console.print(f"    {label} board: {words}")
+        say(f"{label} board: {words}")
     if stops:
         console.print(_stops_table(stops))
     timeout_ms = ms_from_ns(config.link.timeout_ns)
-    console.print(f"    link ({config.link.codec}, time-out {timeout_ms:g} ms): {wire_guarantee(config)}")
-    console.print(
-        f"    accepted: a miss rate of {config.risk.max_miss_rate:g}, which at one decision every "
+    say(f"link ({config.link.codec}, time-out {timeout_ms:g} ms): {wire_guarantee(config)}")
+    if not config.link.port:
+        say("link.port is empty: name the serial port before the guard is to start")
+    say(
+        f"accepted: a miss rate of {config.risk.max_miss_rate:g}, which at one decision every "
         f"{ms_from_ns(config.timing.period_ns):g} ms is {_interventions_per_hour(assembly):.3g} interventions per hour"
     )
 

@@ -51,7 +51,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "compare",
         help="measure what models are worth beside one another: right answers, time, memory",
         description=_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("models", nargs="+", metavar="MODEL", help="the first one is the reference")
     parser.add_argument("--eval", type=Path, required=True, metavar="FILE", help="the cases, as JSON Lines")

@@ -23,7 +23,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "demo",
         help="a real model drives a simulated robot, and then everything that can fail does",
         description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--cycles", type=_cycles, default=100, metavar="N", help="fault-free decisions (default: 100)")
     parser.add_argument("--no-faults", action="store_true", help="break nothing")
@@ -51,7 +50,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _cycles(text: str) -> int:
-    cycles = int(text)
-    if not 1 <= cycles <= 100_000:
-        raise argparse.ArgumentTypeError(f"{cycles} is out of bounds: between 1 and 100000")
-    return cycles
+    if not text.isdecimal() or not 1 <= int(text) <= 100_000:
+        raise argparse.ArgumentTypeError(f"{text} is no number between 1 and 100000")
+    return int(text)

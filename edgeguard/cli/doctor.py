@@ -37,7 +37,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "doctor",
         help="what is in the way of a guard on this machine, and the way out",
         description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("config", type=Path, nargs="?", metavar="CONFIG", help="the robot's configuration")
     parser.add_argument("--profile", type=Path, metavar="PROFILE", help="what edgeguard calibrate wrote")

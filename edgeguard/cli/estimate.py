@@ -33,7 +33,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "estimate",
         help="what a model can do at best on a machine, and what would help most",
         description=_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("model", nargs="?", metavar="MODEL", help="take the model's figures from it")
     model = parser.add_argument_group("the model, where no MODEL is named")

@@ -39,7 +39,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "install",
         help="make edgeguard a service of this machine",
         description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("config", type=Path, nargs="?", metavar="CONFIG", help="the robot's configuration")
     parser.add_argument("--write", action="store_true", help="write the files; without it they are only shown")

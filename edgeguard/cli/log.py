@@ -50,7 +50,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "log",
         help="follow, show, count and export the flight log",
         description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     actions = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     tail = actions.add_parser("tail", help="follow the decisions as they are made")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 
 from edgeguard import __version__
@@ -29,38 +31,60 @@ from edgeguard.cli import (
     status,
     tune,
 )
+from edgeguard.cli.command_parser import WIDEST, CommandParser
 from edgeguard.errors import ConfigError, EdgeguardError
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
-_EPILOG = """\
+_EVENING = """\
+A deadline guard for robots with a language model on board.
+
 a first evening:
-  edgeguard demo                       a real model drives a simulated robot, then everything that can fail does
-  edgeguard model build smollm2-135m   fetch and build the model that the demo uses
-  edgeguard init robot.toml            a commented configuration to start from
-  edgeguard check robot.toml           everything that is wrong with a configuration, and where its time goes
-  edgeguard calibrate robot.toml       measure on this machine what the model can be relied on to do
+  edgeguard demo                   a real model drives a simulated robot, and then
+                                   everything that can fail does
+  edgeguard init robot.toml        that robot's configuration, commented: make it yours
+  edgeguard check robot.toml       what is wrong with it, and where its time goes
+  edgeguard calibrate robot.toml --quick --out robot.profile.json
+                                   what the model can be relied on to do on this machine
+  edgeguard doctor robot.toml --profile robot.profile.json
+                                   what is still in the way of driving with it
+"""
+
+_ENDING = """\
+
+Each has a --help of its own.
 
 exit codes: 0 done, 2 wrong use or configuration, 3 machine too busy to judge, 4 the bound does not fit the deadline;
 the others are listed in the README.
 """
 
+_CHAPTERS = {
+    "see it": (demo, simulate),
+    "describe a robot": (init, check),
+    "measure it": (calibrate, report, tune),
+    "drive it": (run, status, operator, doctor, install),
+    "look back": (log, replay, causes),
+    "models, and what they could do": (model, compare, providers, bench, estimate),
+}
+
 
 def build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="edgeguard",
-        description="A deadline guard for robots with a language model on board.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = CommandParser(
+        prog="edgeguard", usage="edgeguard [-h] [--version] COMMAND ...", description=_EVENING, add_help=False
     )
-    parser.add_argument("--version", action="version", version=f"edgeguard {__version__}")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    every = (
-        demo, init, check, calibrate, report, tune, estimate, bench, run, status, operator, model, compare, providers,
-        simulate, replay, log, install, doctor, causes,
-    )  # fmt: skip
-    for command in every:
-        command.add_parser(commands)
+    parser.add_argument("-h", "--help", action="help", help=argparse.SUPPRESS)
+    parser.add_argument("--version", action="version", version=f"edgeguard {__version__}", help=argparse.SUPPRESS)
+    commands = parser.add_subparsers(prog="edgeguard", required=True, metavar="COMMAND", help=argparse.SUPPRESS)
+    width, chapters = min(shutil.get_terminal_size().columns - 2, WIDEST), ""
+    for title, modules in _CHAPTERS.items():
+        before = len(commands._choices_actions)
+        for module in modules:
+            module.add_parser(commands)
+        chapters += f"{title}:\n"
+        for command in commands._choices_actions[before:]:
+            entry = f"  {command.dest:<11}{command.help}"
+            chapters += textwrap.fill(entry, width, subsequent_indent=" " * 13) + "\n"
+    parser.epilog = chapters + _ENDING
     return parser
 
 

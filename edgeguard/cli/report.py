@@ -42,7 +42,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "report",
         help="what a calibration has found: a page for the wall, or a summary",
         description=_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("profile", type=Path, metavar="PROFILE", help="what edgeguard calibrate has written")
     parser.add_argument("-o", "--out", type=Path, metavar="FILE.html", help="write the page")

@@ -42,7 +42,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "run",
         help="guard the robot in the foreground, as a service does",
         description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--config", type=Path, metavar="CONFIG", help="the robot's configuration")
     parser.add_argument("--profile", type=Path, metavar="PROFILE", help="what edgeguard calibrate wrote")

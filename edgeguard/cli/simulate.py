@@ -46,7 +46,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "simulate",
         help="run scripted events in virtual time and show what the guard makes of them",
         description=_DESCRIPTION.format(keys=fill(f"keys of [start] and [[event]]: {', '.join(KINDS)}", 120)),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("scenario", type=Path, metavar="SCENARIO", help="for example tests/scenarios/link_cut.toml")
     parser.add_argument("--config", type=Path, help="run it on this configuration instead of the scenario's own")

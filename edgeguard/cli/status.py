@@ -32,7 +32,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "status",
         help="how the running guard stands",
         description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_sockets(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object (one a line with --watch)")

@@ -247,6 +247,13 @@ def test_a_missing_part_is_named(key: str) -> None:
         parse_profile(json.dumps(document), file=FILE)
 
 
+def test_of_a_profile_that_another_version_wrote_a_few_differences_are_shown() -> None:
+    document = {**json.loads(profile_text(made_profile())), "requests": {}}
+    with pytest.raises(ProfileError, match=r"and \d+ more: written by another version\?") as caught:
+        parse_profile(json.dumps(document), file=FILE)
+    assert len(str(caught.value).splitlines()) == 6
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", "7", '{"format": 1}', "[" * 100_000, "\0"])
 def test_what_is_no_profile_at_all_is_refused(text: str) -> None:
     with pytest.raises(ProfileError, match=str(FILE)):

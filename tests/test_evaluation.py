@@ -85,6 +85,13 @@ def test_everything_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
     assert "eval.jsonl:3: id: 'a' is line 2's already" in refused.value.problems[1]
 
 
+def test_of_a_file_of_another_kind_a_screenful_is_shown(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read(tmp_path, *["# a page of text"] * 25)
+    assert len(caught.value.problems) == 21
+    assert caught.value.problems[-1].endswith("eval.jsonl: and 5 more")
+
+
 def test_a_file_without_cases_or_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"eval\.jsonl: has no cases"):
         read(tmp_path, "")

@@ -30,6 +30,9 @@ from edgeguard.types import Value
 
 _KEYS = ("id", "observation", "accepted", "tags")
 
+MOST_SHOWN = 20
+"""Problems that are listed: a file of another kind has one on every line."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
@@ -64,14 +67,17 @@ def read_evaluation(path: Path, *, config: Config) -> tuple[Case, ...]:
     """All cases of ``path``, for the observation and the answer of ``config``."""
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read: {error}") from error
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror}); name a file of cases, one a line") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: cannot be read (it is no text); name a file of cases, one a line") from error
     reader = _Reader(path=path, specs=config.fields, fields=read_schema(config.schema))
     cases = [reader.case(text, line) for line, text in enumerate(lines, start=1) if text.strip()]
     if not cases:
         reader.problems.append(f"{path}: has no cases; each line is one, see the README")
     if reader.problems:
-        raise ConfigError(reader.problems)
+        more = len(reader.problems) - MOST_SHOWN
+        raise ConfigError(reader.problems[:MOST_SHOWN] + ([f"{path}: and {more} more"] if more > 0 else []))
     return tuple(case for case in cases if case is not None)
 
 

@@ -35,13 +35,18 @@ _DECODE_SIZE = 2
 
 _REMEDY = "measure again with: edgeguard calibrate CONFIG"
 
+MOST_SHOWN = 5
+"""Problems that are listed: nobody mends a profile by hand."""
+
 
 def load_profile(path: Path) -> Profile:
     """The profile in a file."""
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ProfileError(f"{path}: cannot be read ({error}); {_REMEDY}") from error
+    except OSError as error:
+        raise ProfileError(f"{path}: cannot be read ({error.strerror}); {_REMEDY}") from error
+    except UnicodeDecodeError as error:
+        raise ProfileError(f"{path}: cannot be read (it is no text); {_REMEDY}") from error
     return parse_profile(text, file=path)
 
 
@@ -75,7 +80,9 @@ def parse_profile(text: str, *, file: Path) -> Profile:
         root.refuse("bounds", "there must be at least one, and one only for each level, rung and way of decoding")
     root.close()
     if problems.found:
-        raise ProfileError("\n".join((*problems.found, f"{file}: {_REMEDY}")))
+        more = len(problems.found) - MOST_SHOWN
+        rest = f"and {more} more: written by another version? " if more > 0 else ""
+        raise ProfileError("\n".join((*problems.found[:MOST_SHOWN], f"{file}: {rest}{_REMEDY}")))
     return profile
 
 

@@ -79,6 +79,15 @@ class TestDeadline:
         assert rig.sent[-1][1].action is action
 
 
+def test_a_rule_that_stops_harder_than_what_called_it_gives_the_decision_its_grade():
+    rig = Rig(settings(PLANT.replace("axes = { linear = -0.1 }", 'grade = "emergency"'))).arm()
+    rig.observe(docked=True)
+    rig.advance(195)
+    decision = rig.records[-1].decision
+    assert (decision.rule, decision.grade) == ("creep away", Grade.EMERGENCY)
+    assert rig.state.grade is Grade.COMFORTABLE
+
+
 class TestForecast:
     def test_a_bound_that_does_not_fit_decides_at_once_and_asks_for_the_proof_only(self, armed):
         armed.bound_ns = 183 * MS

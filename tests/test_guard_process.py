@@ -309,6 +309,7 @@ def test_a_machine_that_slows_down_disarms_the_model_and_only_a_proof_arms_it_ag
         proof = drive(guard, 40)
         status = guard.wait_armed(timeout_s=20, observe_with=AHEAD)
     assert Cause.DRIFT_ALARM in alarmed.causes
+    assert (alarmed.margin, alarmed.bound_ns) == (1.5, 30 * NS_PER_MS)
     assert Cause.DRIFT_ALARM in slow[-1].decision.causes
     assert {record.decision.source for record in proof} == {Source.SAFE}
     assert status.mode is Mode.ARMED

@@ -60,6 +60,8 @@ def test_observations_go_in_by_the_socket_and_commands_come_out_on_the_wire(serv
     status = json.loads(service.say("status", "--json").stdout)
     assert status["counters"]["model"] > 0
     assert status["guard_pid"] == service.process.pid
+    assert (status["margin"], status["bound_ns"]) == (1.0, 20_000_000)
+    assert status["board"].startswith(("nominal", "not "))
 
 
 def test_it_is_ready_before_the_model_is_and_says_why_it_does_not_move(service):

@@ -15,7 +15,7 @@ from edgeguard.errors import AnswerError, IncompleteAnswerError
 from edgeguard.guard.causes import TABLE
 from edgeguard.guard.envelope import Verdict, admit
 from edgeguard.guard.events import EventName, event
-from edgeguard.guard.forecast import bound_in_force_ns, level_of, note_answer, note_cut_off
+from edgeguard.guard.forecast import bound_in_force_ns, level_in_force, note_answer, note_cut_off
 from edgeguard.guard.rules import engaged_rails, truth
 from edgeguard.guard.sensing import stamped
 from edgeguard.guard.state import Cycle, Engagement
@@ -81,11 +81,11 @@ def release(turn: Turn) -> None:
     turn.arrival = None
     waited = arrival.arrived_ns < turn.now_ns
     turn.due_ns = (turn.now_ns if waited else max(turn.now_ns, turn.due_ns)) + settings.period_ns
-    cycle = _begin(turn, arrival.observation)
-    if not arrival.good or arrival.observation is None or not turn.worker_can_answer:
+    cycle, observation = _begin(turn, arrival.observation), arrival.observation
+    if not arrival.good or observation is None or cycle.budget is None or not turn.worker_can_answer:
         turn.close(cycle, turn.ruling(Source.SAFE))
     else:
-        _ask(turn, cycle, arrival.observation)
+        _ask(turn, cycle, observation, cycle.budget)
 
 
 def note_absence(turn: Turn) -> None:
@@ -106,15 +106,18 @@ def _begin(turn: Turn, observation: Observation | None) -> Cycle:
             age_ns=observation.age_ns(turn.now_ns),
             wire_ns=settings.wire_ns,
             reserve_ns=settings.reserve_ns,
-            bound_ns=bound_in_force_ns(turn),
+            bound_ns=bound_in_force_ns(
+                turn.inputs.worker.promise,
+                turn.board,
+                doubt=turn.doubt,
+                uncalibrated_factor=settings.uncalibrated_factor,
+            ),
         )
     return Cycle(number=turn.counters.cycles, observation=observation, released_ns=turn.now_ns, budget=budget)
 
 
-def _ask(turn: Turn, cycle: Cycle, observation: Observation) -> None:
-    settings = turn.settings
-    answer_by_ns = observation.captured_ns + settings.deadline_ns - settings.wire_ns - settings.reserve_ns
-    left_ns, bound_ns = answer_by_ns - turn.now_ns, bound_in_force_ns(turn)
+def _ask(turn: Turn, cycle: Cycle, observation: Observation, budget: Budget) -> None:
+    left_ns, bound_ns = budget.available_ns, budget.bound_ns
     forecast = left_ns <= 0 or (bound_ns is not None and left_ns < bound_ns)
     if forecast:
         bound = "" if bound_ns is None else f", the bound is {ms_from_ns(bound_ns):.1f} ms"
@@ -130,9 +133,9 @@ def _ask(turn: Turn, cycle: Cycle, observation: Observation) -> None:
         request_id=turn.next_request_id,
         epoch=turn.epoch,
         observation=observation,
-        answer_by_ns=answer_by_ns,
+        answer_by_ns=turn.now_ns + left_ns,
         shadow=not engages,
-        level=level_of(turn),
+        level=level_in_force(turn.inputs.worker.promise, turn.board),
     )
     turn.next_request_id += 1
     turn.cycle = replace(cycle, request=turn.request, forecast=forecast)

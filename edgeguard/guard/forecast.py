@@ -16,7 +16,7 @@ from edgeguard.guard.events import EventName, event
 from edgeguard.guard.interface import Promise
 from edgeguard.guard.state import Cycle
 from edgeguard.guard.turn import Turn
-from edgeguard.types import Answer, Cause, Finish, ThermalLevel
+from edgeguard.types import Answer, BoardState, Cause, Finish, ThermalLevel
 
 MARGIN = 1.5
 """What the bound in force is multiplied by while requests exceed the calibrated one too often."""
@@ -25,19 +25,19 @@ _CUT_OFF = (Finish.DEADLINE, Finish.ERROR)
 """What their requests would have taken will never be known."""
 
 
-def level_of(turn: Turn) -> ThermalLevel:
+def level_in_force(promise: Promise | None, board: BoardState | None) -> ThermalLevel:
     """The level whose bound is asked for: the board's, but none harsher than the harshest that has a bound."""
-    promise = turn.inputs.worker.promise
-    return ThermalLevel.NOMINAL if promise is None else min(_board_level(turn, promise), promise.reached)
+    return ThermalLevel.NOMINAL if promise is None else min(_board_level(promise, board), promise.reached)
 
 
-def bound_in_force_ns(turn: Turn) -> int | None:
+def bound_in_force_ns(
+    promise: Promise | None, board: BoardState | None, *, doubt: Drift, uncalibrated_factor: float | None
+) -> int | None:
     """What a request takes at most, as far as is known now; ``None`` without a calibration."""
-    promise = turn.inputs.worker.promise
     if promise is None:
         return None
-    bound_ns = promise.bounds_ns[level_of(turn)] * _stretch(turn, promise)
-    return math.ceil(bound_ns * MARGIN if turn.doubt.alarmed else bound_ns)
+    bound_ns = promise.bounds_ns[level_in_force(promise, board)] * _stretch(promise, board, uncalibrated_factor)
+    return math.ceil(bound_ns * MARGIN if doubt.alarmed else bound_ns)
 
 
 def watch_forecast(turn: Turn) -> None:
@@ -51,8 +51,8 @@ def watch_forecast(turn: Turn) -> None:
         turn.ledger.hold(Cause.TEMPERATURE_CRITICAL, board.detail)
     if promise is None:
         return
-    if _is_uncalibrated(turn, promise) and turn.settings.uncalibrated_factor is None:
-        detail = f"the board is {_board_level(turn, promise).label}, and was measured up to {promise.reached.label}"
+    if _is_uncalibrated(promise, board) and turn.settings.uncalibrated_factor is None:
+        detail = f"the board is {_board_level(promise, board).label}, and was measured up to {promise.reached.label}"
         turn.ledger.hold(Cause.LEVEL_UNCALIBRATED, detail)
     if turn.drift.alarmed:
         turn.ledger.hold(Cause.DRIFT_ALARM, _words(turn, turn.drift, promise, margin=MARGIN))
@@ -80,8 +80,8 @@ def _note(turn: Turn, cycle: Cycle, *, took_ns: int | None, bound_ns: int | None
     promise = turn.inputs.worker.promise
     if promise is None or cycle.forecast:
         return
-    bound_ns = promise.bounds_ns[level_of(turn)] if bound_ns is None else bound_ns
-    least_ns = bound_ns * _stretch(turn, promise)
+    bound_ns = promise.bounds_ns[level_in_force(promise, turn.board)] if bound_ns is None else bound_ns
+    least_ns = bound_ns * _stretch(promise, turn.board, turn.settings.uncalibrated_factor)
     doubted = turn.doubt.alarmed
     turn.doubt = _after(turn, turn.doubt, promise, exceeded=took_ns is None or took_ns > least_ns)
     turn.drift = _after(turn, turn.drift, promise, exceeded=took_ns is None or took_ns > least_ns * MARGIN)
@@ -99,21 +99,24 @@ def _after(turn: Turn, drift: Drift, promise: Promise, *, exceeded: bool) -> Dri
 
 
 def _words(turn: Turn, drift: Drift, promise: Promise, *, margin: float = 1.0) -> str:
-    bound_ms = ms_from_ns(promise.bounds_ns[level_of(turn)]) * _stretch(turn, promise) * margin
+    bound_ms = (
+        ms_from_ns(promise.bounds_ns[level_in_force(promise, turn.board)])
+        * _stretch(promise, turn.board, turn.settings.uncalibrated_factor)
+        * margin
+    )
     return (
         f"{drift.exceeded} of the last {drift.known} requests took more than the bound of {bound_ms:.0f} ms, "
         f"and {promise.alpha * 100:g}% may; {REPROOF} in a row that do not will end this"
     )
 
 
-def _board_level(turn: Turn, promise: Promise) -> ThermalLevel:
-    return turn.board.level if turn.board is not None and promise.observed else ThermalLevel.NOMINAL
+def _board_level(promise: Promise, board: BoardState | None) -> ThermalLevel:
+    return board.level if board is not None and promise.observed else ThermalLevel.NOMINAL
 
 
-def _is_uncalibrated(turn: Turn, promise: Promise) -> bool:
-    return _board_level(turn, promise) >= len(promise.bounds_ns)
+def _is_uncalibrated(promise: Promise, board: BoardState | None) -> bool:
+    return _board_level(promise, board) >= len(promise.bounds_ns)
 
 
-def _stretch(turn: Turn, promise: Promise) -> float:
-    factor = turn.settings.uncalibrated_factor
-    return factor if factor is not None and _is_uncalibrated(turn, promise) else 1.0
+def _stretch(promise: Promise, board: BoardState | None, factor: float | None) -> float:
+    return factor if factor is not None and _is_uncalibrated(promise, board) else 1.0

@@ -6,10 +6,11 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from edgeguard.guard.forecast import MARGIN, bound_in_force_ns
 from edgeguard.plain import to_plain
 from edgeguard.runtime.driver import Driver
 from edgeguard.runtime.parts import Parts
-from edgeguard.types import Cause, Grade, LinkStatus, Mode
+from edgeguard.types import BoardState, Cause, Grade, LinkStatus, Mode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +31,9 @@ class Status:
     session: int | None
     reserve_ns: int
     wire_ns: int
-    bound_ns: int | None
+    bound_ns: int | None  # in force now, with its margin
+    margin: float  # of the bound: above 1 while requests exceed the calibrated one too often
+    board: str  # its thermal level, or that nobody knows it
     prefix_tokens: int | None
     lateness_p50_ns: int = 0
     lateness_p99_ns: int = 0
@@ -60,7 +63,14 @@ def status_of(driver: Driver, parts: Parts, *, reserve_ns: int, wire_ns: int) ->
         session=None if link is None else link.session,
         reserve_ns=reserve_ns,
         wire_ns=wire_ns,
-        bound_ns=parts.profile.promise.bounds_ns[0],
+        bound_ns=bound_in_force_ns(
+            parts.profile.promise,
+            state.board,
+            doubt=state.doubt,
+            uncalibrated_factor=parts.config.risk.uncalibrated_factor,
+        ),
+        margin=MARGIN if state.doubt.alarmed else 1.0,
+        board=_board(state.board),
         prefix_tokens=supervisor.ready.get("prefix_tokens"),
         lateness_p50_ns=driver.lateness.quantile_ns(0.5),
         lateness_p99_ns=driver.lateness.quantile_ns(0.99),
@@ -72,6 +82,12 @@ def status_of(driver: Driver, parts: Parts, *, reserve_ns: int, wire_ns: int) ->
             **_link_counters(link),
         },
     )
+
+
+def _board(look: BoardState | None) -> str:
+    if look is None:
+        return "not yet looked at"
+    return f"{look.level.label if look.observed else 'not observed'}: {look.detail}".removesuffix(": ")
 
 
 def _link_counters(link: LinkStatus | None) -> dict[str, int]:

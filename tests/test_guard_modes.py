@@ -11,6 +11,7 @@ from plant import PLANT, settings
 
 from edgeguard.clock import NS_PER_MS
 from edgeguard.guard.causes import TABLE, Clear
+from edgeguard.guard.core import step
 from edgeguard.guard.interface import WorkerPhase
 from edgeguard.guard.state import GuardState
 from edgeguard.types import Action, Cause, Finish, Grade, Mode, OperatorWord, Source
@@ -320,6 +321,12 @@ class TestWorker:
         effects = armed.step()
         assert effects.record is not None
         assert armed.state.epoch == epoch + 1
+
+    @pytest.mark.parametrize(("detail", "said"), [("exited with status 3", "exited with status 3"), ("", "gone")])
+    def test_its_end_is_told_in_the_words_of_its_supervisor(self, armed, detail, said):
+        gone = replace(armed.inputs.worker, phase=WorkerPhase.GONE, detail=detail)
+        state, _ = step(armed.settings, armed.state, armed.now_ns, replace(armed.inputs, worker=gone))
+        assert state.ledger[Cause.WORKER_DEAD].detail == said
 
     def test_one_that_leaves_requests_unanswered_for_too_long_is_replaced_once(self, armed):
         silent_since_ns = armed.now_ns

@@ -81,7 +81,10 @@ class Channel:
 
     def send(self, message: Mapping[str, object], *, fds: Sequence[int] = ()) -> bool:
         """Send now or not at all; ``False`` when the peer is full or gone."""
-        packet = encode(message)
+        return self.send_packet(encode(message), fds=fds)
+
+    def send_packet(self, packet: bytes, *, fds: Sequence[int] = ()) -> bool:
+        """Like ``send``, for a message that is encoded once and sent to several."""
         try:
             if fds:
                 socket.send_fds(self._socket, [packet], list(fds))

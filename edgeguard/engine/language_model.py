@@ -33,14 +33,6 @@ from edgeguard.engine.tokens import Tokens
 from edgeguard.errors import PromptError
 from edgeguard.places import compiled_directory
 
-FIRST_PASS_SIZES = 16
-"""How many sizes of the first pass are warmed up, evenly spaced, where kernels are chosen or compiled by size."""
-
-FIRST_PASS_SIZES_ON_CPU = 2
-"""There what a size costs the first time is code, which any of them has run, and memory, which the largest has
-touched: the first pass of a size that was not warmed up takes 0.99 to 1.02 times what the later ones do (nine sizes
-from 15 to 240 tokens, SmolLM2-135M, 2 cores)."""
-
 _CACHE_STEP = 64
 
 
@@ -72,9 +64,8 @@ class LanguageModel:
         self.answer_passes, self.answer_tokens = longest_answer(automaton)
         longest_draft = self.answer_tokens if engine.every_position else automaton.forced_length(automaton.start)
         smallest_pass = provider.smallest_pass
-        most = FIRST_PASS_SIZES_ON_CPU if provider.kv_device == "cpu" else FIRST_PASS_SIZES
         longest_first = prompt.longest - len(prompt.prefix) + longest_draft
-        first = _spaced(smallest_pass, longest_first, most=most)
+        first = _spaced(smallest_pass, longest_first, most=provider.warm_sizes)
         self.pass_sizes = sorted({*first, *(max(size, smallest_pass) for size in automaton.pass_sizes)})
 
     def fits(self, prompt: Sequence[int]) -> bool:

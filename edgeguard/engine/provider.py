@@ -56,9 +56,10 @@ class Provider:
     reason in the table; ``option_names`` are all that it knows (empty: not known to us, then what it does not report
     back is refused). ``threads_option`` is its own name for the threads of a pass. ``kv_types`` are the element types
     that its attention takes for the cache. ``smallest_pass`` is the fewest new tokens for which a pass gives the same
-    bits as one that computes them among others; ``same_bits`` says that from there on they do. ``device_files`` are
-    patterns of which one exists where there is hardware. ``hint`` is what keeps its clock steady. ``verified`` says
-    where it was run.
+    bits as one that computes them among others; ``same_bits`` says that from there on they do. ``warm_sizes`` is how
+    many sizes of the first pass are warmed up, evenly spaced: kernels may be chosen or compiled by size.
+    ``device_files`` are patterns of which one exists where there is hardware. ``hint`` is what keeps its clock
+    steady. ``verified`` says where it was run.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Provider:
     kv_types: tuple[str, ...] = ("tensor(float)", "tensor(float16)")
     smallest_pass: int = 1
     same_bits: bool = False
+    warm_sizes: int = 16
     compiled: Compiled | None = None
     heavy_operators: frozenset[str] = HEAVY_OPERATORS
     graph: Graph = Graph()

@@ -20,7 +20,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from edgeguard.channel import Message
+from edgeguard.channel import Message, encode
 from edgeguard.clock import ns_from_ms
 from edgeguard.messages import read_observation
 from edgeguard.plain import to_plain
@@ -97,10 +97,10 @@ class Sockets:
         """Tell everybody who has asked for records."""
         listeners = [*self._observe.listeners, *self._control.listeners]
         if listeners:
-            messages: list[Message] = [{"type": "event", "event": to_plain(one)} for one in events]
-            messages += [{"type": "record", "record": to_plain(one)} for one in records]
+            packets = [encode({"type": "event", "event": to_plain(one)}) for one in events]
+            packets += [encode({"type": "record", "record": to_plain(one)}) for one in records]
             for listener in listeners:
-                self._unheard += sum(not listener.channel.send(message) for message in messages)
+                self._unheard += sum(not listener.channel.send_packet(packet) for packet in packets)
 
     def close(self) -> None:
         self._observe.close()

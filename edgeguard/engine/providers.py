@@ -27,7 +27,7 @@ PROVIDERS: tuple[Provider, ...] = (
         smallest_pass=2,
         same_bits=True,
         # What a size costs the first time is code, which any of them has run, and memory, which the largest has
-        # touched: one that was not warmed up took 0.99 to 1.02 times what later ones did (nine sizes, 15 to 240 tokens).
+        # touched: one that was not warmed up took 0.99 to 1.02 times what later ones did (nine sizes of 15 to 240).
         warm_sizes=2,
         hint="cpupower frequency-set -g performance",
         verified="x86-64, in CI",

@@ -93,7 +93,7 @@ TABLE: Mapping[Cause, Row] = {
     Cause.WORKER_HUNG: _comfortable(Clear.CONDITION, "it is being replaced; was it stopped, or starved?"),
     Cause.WORKER_WARMING: _comfortable(Clear.CONDITION, "wait: the model is loading"),
     Cause.WORKER_UNAVAILABLE: _comfortable(
-        Clear.CONDITION, "it failed too often: mend what its log names, then re-arm to start it again"
+        Clear.CONDITION, "it failed too often: mend what the detail or its log names, then re-arm to start it again"
     ),
     Cause.UNPROVEN: _comfortable(Clear.PROVEN, "wait: shadow answers are being timed; send observations"),
     # The forecast.

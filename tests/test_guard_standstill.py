@@ -8,9 +8,10 @@ import pytest
 from guard_rig import Rig
 from plant import PLANT, WIRE_NS, plant, settings
 
-from edgeguard.guard.standstill import REST_SHARE, standstill_proof
+from edgeguard.guard.rules import View
+from edgeguard.guard.standstill import REST_SHARE, standstill_proof, standstill_shown
 from edgeguard.guard.stopping import REST_MARGIN, rest_assumed_ns
-from edgeguard.types import Action, Cause, Mode
+from edgeguard.types import Action, Cause, Echo, Mode
 from edgeguard.types.wire import Feedback, LinkState, MotorFlag
 
 MS = 1_000_000
@@ -124,6 +125,14 @@ class TestNothing:
         blind.now_ns -= 50 * MS
         blind.step()
         assert blind.state.session_since_ns == blind.now_ns
+
+
+@pytest.mark.parametrize(("value", "shown"), [(0.4, True), (0.0, False), (-0.4, False)])
+def test_an_axis_rests_at_its_safe_value_wherever_that_is(value, shown):
+    axes = (replace(settings().axes[0], safe=0.4),)
+    echo = Echo(session=1, sequence=0, flags=MotorFlag(0), life_ms=0, axes={axes[0].name: value}, controller_ms=0)
+    nothing_seen = View(now_ns=1, sight=None, timeout_ns=1)
+    assert standstill_shown(axes, Feedback.MEASURED, echo, nothing_seen) is shown
 
 
 def test_the_time_is_that_of_the_slowest_axis_from_top_speed_with_a_margin():

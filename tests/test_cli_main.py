@@ -118,6 +118,15 @@ def test_a_profile_of_another_board_is_refused_with_the_difference(config, comma
     assert f"power mode: 15W -> {now}" in done.stderr
 
 
+def test_run_refuses_a_port_without_a_name_whether_it_checks_or_starts(tmp_path):
+    assert edgeguard("init", "robot.toml", cwd=tmp_path).returncode == 0
+    profile = profile_beside(tmp_path / "robot.toml")
+    for more in ((), ("--check",)):
+        done = edgeguard("run", "--config", "robot.toml", "--profile", str(profile), *more, cwd=tmp_path)
+        assert done.returncode == 2
+        assert "robot.toml: link.port: missing; name the serial port" in done.stderr
+
+
 MISTAKES = {
     "no such file": (["check", "nowhere.toml"], 2, "nowhere.toml: cannot be read"),
     "no such profile": (["check", "robot.toml", "--profile", "nowhere.json"], 7, "nowhere.json"),

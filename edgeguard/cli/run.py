@@ -15,6 +15,7 @@ from edgeguard.plain import to_plain
 from edgeguard.runtime.assembly import Assembly, assemble
 from edgeguard.runtime.process import Options
 from edgeguard.runtime.profile_check import ProfileCheck
+from edgeguard.runtime.serial_wire import named_port
 from edgeguard.runtime.worker_command import find_model_folder, worker_argv
 from edgeguard.service.service import ServiceOptions
 from edgeguard.service.sockets import CONTROL_SOCKET, MESSAGE_SCHEMA, OBSERVE_SOCKET, default_sockets
@@ -75,6 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
     assembly = assemble(arguments.config)
     profile = ProfileCheck(arguments.profile, period_ns=assembly.config.timing.period_ns)
     profile.require_board()
+    named_port(assembly.config, arguments.port)
     if profile.warning:
         print(f"edgeguard: warning: {profile.warning}", file=sys.stderr)
     options = _options(arguments, assembly)

@@ -20,13 +20,19 @@ from edgeguard.types.wire import NS_PER_BYTE_AT_1_BAUD, Expiry, wire_time_ns
 _COMMON_BAUDS = (9_600, 19_200, 38_400, 57_600, 115_200, 230_400, 460_800, 921_600)
 
 
+def named_port(config: Config, port: str | None) -> str:
+    """The port that is given, or the configuration's; ``ConfigError`` when neither names one."""
+    path = port or config.link.port
+    if not path:
+        raise ConfigError(f"{config.file}: link.port: missing; name the serial port (or pass port)")
+    return path
+
+
 class SerialWire:
     """The link that a configuration describes. It opens by itself when polled, and says then what is in the way."""
 
     def __init__(self, config: Config, *, port: str | None) -> None:
-        path = port or config.link.port
-        if not path:
-            raise ConfigError(f"{config.file}: link.port: missing; name the serial port (or pass port)")
+        path = named_port(config, port)
         self._baud = config.link.baud
         self.guarantee = wire_guarantee(config)
         self._path = path

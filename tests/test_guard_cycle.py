@@ -88,6 +88,16 @@ def test_a_rule_that_stops_harder_than_what_called_it_gives_the_decision_its_gra
     assert rig.state.grade is Grade.COMFORTABLE
 
 
+def test_a_rule_moves_as_far_as_an_interlock_lets_it():
+    turning = PLANT.replace("axes = { linear = -0.1 }", "axes = { linear = 0.1, angular = 0.5 }")
+    rig = Rig(settings(turning)).arm()
+    rig.observe(docked=True)
+    rig.advance(100)
+    _, last = rig.sent[-1]
+    assert last.action is Action.MOVE
+    assert 0 < last.axes["linear"] < 0.45  # on its way from 0.5 to the interlock's 0
+
+
 class TestForecast:
     def test_a_bound_that_does_not_fit_decides_at_once_and_asks_for_the_proof_only(self, armed):
         armed.bound_ns = 183 * MS

@@ -113,7 +113,10 @@ def flip_a_byte(file: Path) -> None:
 
 DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "no folder": (shutil.rmtree, "there is no model folder"),
-    "no configuration": (lambda folder: (folder / "genai_config.json").unlink(), "has neither genai_config.json nor config.json"),
+    "no configuration": (
+        lambda folder: (folder / "genai_config.json").unlink(),
+        "has neither genai_config.json nor config.json",
+    ),
     "no graph": (lambda folder: (folder / "model.onnx").unlink(), r"model.onnx: cannot be read"),
     "no weights": (lambda folder: (folder / "model.onnx.data").unlink(), r"model.onnx.data: is missing"),
     "no tokenizer": (lambda folder: (folder / "tokenizer.json").unlink(), r"tokenizer.json: cannot be read"),

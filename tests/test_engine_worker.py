@@ -164,6 +164,19 @@ def test_it_answers_what_the_schema_allows_and_says_what_it_took(shared: Worker,
         assert answer.confidence == decoded.confidence
 
 
+def test_token_by_token_with_a_profile_goes_on_to_the_last_token(model: Path, config: Path, tmp_path: Path) -> None:
+    """Behind the last choice nothing is left to price, and tokens are left to run."""
+    profile = write_profile(tmp_path / "profile.json")
+    with Worker(config, model, profile=profile, full_head=True) as worker:
+        worker.next("ready")
+        worker.ask(1, observation(), admit=False)
+        merged = worker.answer()
+        worker.ask(2, observation(), admit=False, token_by_token=True)
+        single = worker.answer()
+    assert (single.finish, single.values) == (Finish.COMPLETE, merged.values)
+    assert len(single.passes) > len(merged.passes)
+
+
 def test_token_by_token_takes_a_pass_for_every_token_of_the_whole_vocabulary(
     shared: Worker, model: Path, config: Path
 ) -> None:

@@ -11,6 +11,9 @@ from edgeguard.clock import ms_from_ns
 from edgeguard.disk import sync
 from edgeguard.errors import ProfileError
 
+GENERATION = 2
+"""Of what a worker says of itself: a profile of an older one lacks some of it, and each worker would be foreign to it."""
+
 
 def write_profile(profile: Profile, file: Path) -> None:
     """Write, sync, rename: after an interruption or a power cut there is the old file or the new one."""
@@ -32,4 +35,5 @@ def write_profile(profile: Profile, file: Path) -> None:
 
 def cached_file(fingerprint: Mapping[str, str], *, period_ns: int, cache_dir: Path) -> Path:
     """Where the profile of this fingerprint at this period is kept."""
-    return cache_dir / "calibration" / f"{fingerprint_digest(fingerprint)}-{ms_from_ns(period_ns):g}ms.json"
+    name = f"{fingerprint_digest(fingerprint)}-{ms_from_ns(period_ns):g}ms-{GENERATION}.json"
+    return cache_dir / "calibration" / name

@@ -149,9 +149,10 @@ class Decoder:
         pending = self._pending(prompt)
         state, confidence, answer = automaton.start, 1.0, list[int]()
         while allowed := automaton.allowed(state):
-            draft = undrafted(automaton, state)
-            if guide(draft, state=state, pending=len(pending), cached=len(cache)) is None:
-                return None
+            if not automaton.finished(state):  # behind the last choice there is nothing to plan
+                draft = undrafted(automaton, state)
+                if guide(draft, state=state, pending=len(pending), cached=len(cache)) is None:
+                    return None
             logits = self._engine.run(pending, again=same_bits)
             masked = np.full_like(logits, -np.inf)
             masked[list(allowed)] = logits[list(allowed)]

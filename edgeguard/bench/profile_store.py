@@ -12,7 +12,7 @@ from edgeguard.disk import sync
 from edgeguard.errors import ProfileError
 
 GENERATION = 2
-"""Of what a worker says of itself: a profile of an older one lacks some of it, and each worker would be foreign to it."""
+"""Of what a worker says of itself: a profile of an older one lacks some of it, and no worker would be its own."""
 
 
 def write_profile(profile: Profile, file: Path) -> None:

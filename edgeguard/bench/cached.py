@@ -63,7 +63,5 @@ def _usable(file: Path, *, config: Config, fingerprint: dict[str, str]) -> Profi
         profile = load_profile(file)
     except ProfileError:
         return None
-    # Where a provider has put the nodes is known once the model is loaded; the worker's start compares it.
-    known = {**fingerprint, **{key: value for key, value in profile.fingerprint.items() if key == "placement"}}
-    fits = not profile.differences(known) and profile.confidence >= config.risk.confidence
+    fits = not profile.differences(fingerprint) and profile.confidence >= config.risk.confidence
     return profile if fits else None

@@ -53,6 +53,7 @@ class LanguageModel:
         automaton: Automaton,
         engine: Engine,
         identity: dict[str, str],
+        placement: str,
         provider: Provider,
     ) -> None:
         self.fields = tuple(fields)
@@ -60,6 +61,7 @@ class LanguageModel:
         self.automaton = automaton
         self.engine = engine
         self.identity = identity
+        self.placement = placement
         self.decoder = Decoder(engine=engine, automaton=automaton)
         self.answer_passes, self.answer_tokens = longest_answer(automaton)
         longest_draft = self.answer_tokens if engine.every_position else automaton.forced_length(automaton.start)
@@ -198,7 +200,8 @@ def load_language_model(
         prompt=parts.prompt,
         automaton=parts.automaton,
         engine=engine,
-        identity={**parts.identity, "placement": opened.placement},
+        identity=parts.identity,
+        placement=opened.placement,
         provider=provider,
     )
 

@@ -162,7 +162,7 @@ def check_speed(model: LanguageModel, profile: Profile) -> None:
     if factor > SPEED_LIMIT:
         raise ProfileError(
             f"a pass of {timed.k} tokens takes {factor:.1f} times the {ms_from_ns(price_ns):.1f} ms of the profile, on "
-            f"{model.identity['placement']}: find out what has changed (edgeguard doctor), or calibrate again"
+            f"{model.placement}: find out what has changed (edgeguard doctor), or calibrate again"
         )
 
 

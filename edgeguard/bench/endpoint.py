@@ -39,7 +39,7 @@ class Endpoint:
         self._states_usage = True
         try:
             self.model = model or self._first_model()
-        except BaseException:
+        except BaseException:  # Ctrl-C too: nobody else has it to close
             self._client.close()
             raise
 

@@ -52,9 +52,9 @@ def _show(rows: tuple[Provider, ...], findings: list[Finding]) -> None:
         table.add_column(heading)
     for row, finding in zip(rows, findings, strict=True):
         on = f" on {', '.join(finding.devices)}" if finding.devices else ""
-        detail = (
-            f"{row.graph}{on}" if finding.usable else f"{escape(finding.reason)}\n  [dim]{escape(finding.remedy)}[/dim]"
-        )
+        steady = f"steady clocks: {row.hint}" if row.hint else ""
+        says, then = (f"{row.graph}{on}", steady) if finding.usable else (finding.reason, finding.remedy)
+        detail = escape(says) + (f"\n  [dim]{escape(then)}[/dim]" if then else "")
         here = "[green]usable[/green]" if finding.usable else "[dim]no[/dim]"
         table.add_row(row.name, here, row.verified or "[dim]not yet[/dim]", detail)
     Console(highlight=False).print(table)

@@ -8,6 +8,7 @@ is a slice and a copy, made within the next pass and so in its price.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
@@ -23,7 +24,7 @@ from edgeguard.errors import ProviderError
 ELEMENT_TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16}
 
 
-class KvCache:
+class KvCache(ABC):
     """``tokens`` are those whose keys and values are in the memory, from the first on."""
 
     def __init__(self, *, capacity: int) -> None:
@@ -33,9 +34,9 @@ class KvCache:
     def __len__(self) -> int:
         return len(self.tokens)
 
+    @abstractmethod
     def bind(self, binding: Any, *, k: int) -> None:
         """Bind past and present for a pass of ``k`` new tokens."""
-        raise NotImplementedError
 
     def extend(self, tokens: Sequence[int]) -> None:
         """The bound pass has run: its tokens are cached now."""

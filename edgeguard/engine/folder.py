@@ -11,36 +11,25 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from edgeguard.engine.graph_file import GraphFile
 from edgeguard.engine.json_file import BUILD_AGAIN, JsonFile
-from edgeguard.engine.layout import Names, read_layout
+from edgeguard.engine.layout import Layout, read_layout
 from edgeguard.errors import ModelError
 
 _CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelFolder:
+class ModelFolder(Layout):
     """Everything the engine wants to know; ``path`` is where the graph and its weights are.
 
-    ``shared_cache``: past and present of the cache are one buffer; else it grows with every pass. ``special`` are the
-    token texts that a chat template may name.
+    ``special`` are the token texts that a chat template may name.
     """
 
     path: Path
-    graph: GraphFile
-    names: Names
-    layers: int
-    kv_heads: int
-    head_size: int
-    vocabulary: int
-    context: int
-    end_tokens: tuple[int, ...]
-    shared_cache: bool
     tokenizer: Path
     chat_template: str
     special: Mapping[str, str]
@@ -58,16 +47,8 @@ def read_model_folder(path: Path) -> ModelFolder:
     hashes = _hash_files(folder, [str(file.relative_to(folder)) for file in (*weights, layout.config, tokenizer)])
     template = _read_chat_template(folder, tokenizer_config)
     return ModelFolder(
+        **{one.name: getattr(layout, one.name) for one in fields(layout)},
         path=graph.path.parent,
-        graph=graph,
-        names=layout.names,
-        layers=layout.layers,
-        kv_heads=layout.kv_heads,
-        head_size=layout.head_size,
-        vocabulary=layout.vocabulary,
-        context=layout.context,
-        end_tokens=layout.end_tokens,
-        shared_cache=layout.shared_cache,
         tokenizer=tokenizer,
         chat_template=template,
         special=_read_special(tokenizer_config),

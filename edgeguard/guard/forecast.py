@@ -36,8 +36,14 @@ def bound_in_force_ns(turn: Turn) -> int | None:
     promise = turn.inputs.worker.promise
     if promise is None:
         return None
-    bound_ns = promise.bounds_ns[level_of(turn)] * _stretch(turn, promise)
-    return math.ceil(bound_ns * MARGIN if turn.doubt.alarmed else bound_ns)
+    return math.ceil(promise.bounds_ns[level_of(turn)] * stretch_in_force(turn))
+
+
+def stretch_in_force(turn: Turn) -> float:
+    """How many times as long as calibrated the bound is now."""
+    promise = turn.inputs.worker.promise
+    stretch = 1.0 if promise is None else _stretch(turn, promise)
+    return stretch * MARGIN if turn.doubt.alarmed else stretch
 
 
 def watch_forecast(turn: Turn) -> None:

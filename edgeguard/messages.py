@@ -19,6 +19,7 @@ Reading is total: a message of the wrong shape yields ``None``, because the work
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, TypeGuard
@@ -36,6 +37,7 @@ def request_message(request: Request, *, admit: bool = True) -> Message:
         "answer_by_ns": request.answer_by_ns,
         "shadow": request.shadow,
         "level": request.level.value,
+        "stretch": request.stretch,
         "admit": admit,
         **observation_message(request.observation),
     }
@@ -49,7 +51,8 @@ def read_request(message: Mapping[str, Any]) -> tuple[Request, bool] | None:
         return None
     request_id, epoch, answer_by_ns = numbers
     level = message.get("level", ThermalLevel.NOMINAL.value)
-    if not _is_integer(level) or level not in list(ThermalLevel):
+    stretch = message.get("stretch", 1)
+    if not _is_integer(level) or level not in list(ThermalLevel) or not _is_factor(stretch):
         return None
     request = Request(
         request_id=request_id,
@@ -58,6 +61,7 @@ def read_request(message: Mapping[str, Any]) -> tuple[Request, bool] | None:
         answer_by_ns=answer_by_ns,
         shadow=message.get("shadow") is True,
         level=ThermalLevel(level),
+        stretch=float(stretch),
     )
     return request, message.get("admit") is not False
 
@@ -163,6 +167,10 @@ def _is_flat(value: object) -> TypeGuard[dict[str, Value]]:
 
 def _is_integer(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_factor(value: object) -> TypeGuard[int | float | Decimal]:
+    return isinstance(value, (int, float, Decimal)) and not isinstance(value, bool) and 1 <= value < math.inf
 
 
 def _is_share(value: object) -> bool:

@@ -47,6 +47,7 @@ from edgeguard.budget import load_profile
 from edgeguard.channel import Channel, Message, encode
 from edgeguard.clock import NS_PER_MS, SystemClock
 from edgeguard.config import load_config
+from edgeguard.config.sections import Rung
 from edgeguard.messages import answer_message, read_request
 from edgeguard.types import Answer, Finish, Pass, Request, ThermalLevel, Value
 
@@ -130,6 +131,7 @@ class FakeWorker:
         self._requests = 0
         self._answers = 0
         self._waiting: list[Message] = []
+        self._rung = self._config.rungs[0]
 
     def run(self) -> None:
         self._start()
@@ -143,7 +145,13 @@ class FakeWorker:
             elif message["type"] == "request" and not self._superseded():
                 read = read_request(message)
                 if read is not None:
+                    self._rung = self._rung_of(message)
                     self._serve(read[0], admit=read[1])
+
+    def _rung_of(self, message: Message) -> Rung:
+        """The plan that is asked for, else the best."""
+        rungs = self._config.rungs
+        return next((rung for rung in rungs if rung.name == message.get("rung")), rungs[0])
 
     def _start(self) -> None:
         begun_ns = self._clock.now_ns()
@@ -171,7 +179,7 @@ class FakeWorker:
     def _bound_ns(self, level: ThermalLevel = ThermalLevel.NOMINAL) -> int | None:
         if self._behaviour["bound_ms"] is not None:
             return round(float(self._behaviour["bound_ms"]) * NS_PER_MS)
-        bound = None if self._profile is None else self._profile.bound_for(level)
+        bound = None if self._profile is None else self._profile.bound_for(level, rung=self._rung.name)
         if self._profile is None or bound is None:
             return None
         price_ns = self._profile.cost.passes_ns((one.k, one.p) for one in self._shapes())
@@ -250,6 +258,7 @@ class FakeWorker:
             finish=finish,
             values=self._values(fault) if finish is Finish.COMPLETE else None,
             detail=detail,
+            rung=self._rung.name,
             bound_ns=bound_ns,
             started_ns=started_ns,
             finished_ns=self._clock.now_ns(),
@@ -258,7 +267,7 @@ class FakeWorker:
 
     def _values(self, fault: str) -> dict[str, Value]:
         scripted = self._behaviour["values"]
-        values = dict(scripted[self._answers % len(scripted)]) if scripted else first_values(self._config.schema)
+        values = dict(scripted[self._answers % len(scripted)]) if scripted else first_values(self._rung.schema)
         self._answers += 1
         if fault == "invalid":
             values[next(iter(values))] = "no such value"

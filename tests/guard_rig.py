@@ -132,7 +132,8 @@ class Rig:
     ) -> Answer:
         asked = request or self.request
         assert asked is not None
-        about = {"request_id": asked.request_id, "epoch": asked.epoch, **changed}
+        best = next(iter(self.settings.rung_fields))
+        about = {"request_id": asked.request_id, "epoch": asked.epoch, "rung": best, **changed}
         return Answer(finish=finish, values=FAST if values is None else values, **about)
 
     # Stretches of time.

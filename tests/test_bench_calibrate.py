@@ -28,7 +28,7 @@ from edgeguard.bench.worker_client import Ready
 from edgeguard.board import read_fingerprint
 from edgeguard.budget import Profile, load_profile
 from edgeguard.clock import NS_PER_MS, NS_PER_S, SystemClock
-from edgeguard.config import Config
+from edgeguard.config import Config, load_config
 from edgeguard.errors import BoundError, ConfigError, ModelError, ProfileError
 from edgeguard.types import ThermalLevel
 
@@ -75,6 +75,17 @@ def test_enough_independent_requests_were_scored_for_the_percentile_that_is_name
     assert bound.effective_n >= 14  # 0.95 ** 14 < 0.5
     assert len(profile.requests) == bound.n
     assert profile.schedule.period_ns == config.timing.period_ns
+
+
+def test_every_rung_of_a_ladder_has_its_own_bound(tmp_path: Path) -> None:
+    config = write_config(tmp_path, behaviour=BEHAVIOUR)
+    config.file.write_text(config.file.read_text() + '[[plan]]\nname = "full"\n[[plan]]\nname = "brief"\n')
+    profile = _calibrate(load_config(config.file))
+    assert sorted(bound.rung for bound in profile.bounds) == ["brief", "full"]
+    assert all(bound.effective_n >= 14 for bound in profile.bounds)
+    assert profile.rungs == ("brief", "full")
+    assert profile.bound_for(ThermalLevel.NOMINAL, rung="brief") is not None
+    assert profile.bound_for(ThermalLevel.NOMINAL) is None
 
 
 def test_the_bound_is_the_dearest_price_times_the_score_and_lies_above_the_typical_request(calibrated) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import repeat
 from typing import Any
 
@@ -30,10 +30,12 @@ class Model:
         self._answer = {"finish": Finish.COMPLETE, "passes": (Pass(k=2, p=9, elapsed_ns=1),), **answer}
         self.asked: list[tuple[int, int]] = []  # when, and the time of capture
         self.may_draft: list[bool] = []
+        self.rungs: list[str] = []
 
-    def ask(self, request: Request, *, admit: bool, limit_ns: int, may_draft: bool) -> Reply:
+    def ask(self, request: Request, *, admit: bool, limit_ns: int, may_draft: bool, rung: str) -> Reply:
         assert not admit
         self.may_draft.append(may_draft)
+        self.rungs.append(rung)
         assert request.answer_by_ns - request.observation.captured_ns >= NS_PER_S
         self.asked.append((self._clock.now_ns(), request.observation.captured_ns))
         self._clock.advance_ns(round(self._latency_ms(len(self.asked)) * NS_PER_MS))
@@ -50,6 +52,7 @@ class Bench:
         *,
         piece_ms: Callable[[int], float] = lambda _: 1.0,
         look: Callable[[], Look] = Look,
+        rungs: Sequence[str] = ("",),
         **answer,
     ):
         self.clock = clock = FakeClock(start_ns=START_NS)
@@ -76,6 +79,7 @@ class Bench:
             clock=clock,
             begun_ns=START_NS,
             look=seen,
+            rungs=rungs,
         )
 
     def run(self, count: int) -> list[float]:
@@ -167,6 +171,17 @@ def test_half_of_the_requests_may_use_a_draft_by_lot() -> None:
     other = Bench(lambda _: 50)
     other.run(400)
     assert other.model.may_draft == bench.model.may_draft  # the same in every run
+
+
+def test_every_plan_of_a_ladder_is_asked_by_lot_and_a_lone_one_draws_none() -> None:
+    bench = Bench(lambda _: 50, rungs=("full", "brief"))
+    bench.run(400)
+    assert 150 < bench.model.rungs.count("brief") < 250
+    both = [draft for rung, draft in zip(bench.model.rungs, bench.model.may_draft, strict=True) if rung == "brief"]
+    assert 0.35 < sum(both) / len(both) < 0.65, "with and without a draft"
+    alone = Bench(lambda _: 50)
+    alone.run(20)
+    assert set(alone.model.rungs) == {""}
 
 
 def test_the_board_is_looked_at_in_gaps_and_each_request_has_the_look_before_it() -> None:

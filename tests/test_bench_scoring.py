@@ -142,3 +142,4 @@ def test_a_latency_that_only_drifts_gives_no_bound() -> None:
 
 def test_provisional_bounds_multiply_by_one_with_a_draft_and_without() -> None:
     assert [(one.score, one.drafted) for one in provisional_bounds()] == [(1.0, False), (1.0, True)]
+    assert [one.rung for one in provisional_bounds(["full", "brief"])] == ["full", "full", "brief", "brief"]

@@ -118,6 +118,18 @@ def test_the_worst_cell_is_judged() -> None:
     assert (verdict.misses, verdict.judged, verdict.miss_rate) == (350, 350, 1.0)
 
 
+def test_of_a_ladder_the_worst_cell_that_fits_is_judged_or_all_when_none_does() -> None:
+    """What does not fit does not run, so it is late at no budget."""
+    slow = [RequestTimes(latency_ns=250 * NS_PER_MS, price_ns=1, dearest_ns=1, rung="full")] * 300
+    quick = [dataclasses.replace(one, latency_ns=100 * NS_PER_MS, rung="brief") for one in slow]
+    full = dataclasses.replace(made_profile(bound_ms=260).bounds[0], rung="full")
+    brief = dataclasses.replace(full, bound_ns=110 * NS_PER_MS, rung="brief")
+    verdict = _judge(bounds=(full, brief), requests=(*slow, *quick))
+    assert (verdict.fits, verdict.misses, verdict.slack_ns) == (True, 0, 90 * NS_PER_MS)
+    none_fits = _judge(bounds=(full, dataclasses.replace(brief, bound_ns=201 * NS_PER_MS)), requests=(*slow, *quick))
+    assert (none_fits.fits, none_fits.misses) == (False, 300)
+
+
 @pytest.mark.parametrize(
     ("soak", "thermal", "words"),
     [

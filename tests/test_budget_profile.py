@@ -174,7 +174,16 @@ def test_rungs_and_drafts_have_bounds_of_their_own() -> None:
         )
     ]
     assert scores == [1.8, 2.4, 1.65, None]  # with the margin
-    assert profile.bound.score == pytest.approx(1.8)  # a draft is run only where its own bound fits too
+    assert profile.rungs == ("", "short")
+
+
+def test_what_is_promised_in_service_is_the_cheapest_rungs_longest_bound_without_a_draft() -> None:
+    """A draft is run only where its own bound fits too, and a rung where no better one does."""
+    full = (_cell(NOMINAL, 1.2), _cell(HOT, 1.5), _cell(HOT, 1.9, drafted=True))
+    short = (_cell(NOMINAL, 1.1, rung="short"), _cell(HOT, 1.4, rung="short"))
+    assert made_profile(bounds=full).bound.score == 1.5
+    assert made_profile(bounds=full + short, margin=2.0).bound.score == pytest.approx(2.8)
+    assert made_profile(bounds=full + short[:1]).bound.score == 1.5  # nothing is known of the short one when it is hot
 
 
 def test_a_score_is_the_latency_over_the_price() -> None:

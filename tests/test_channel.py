@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -118,6 +119,13 @@ def carried(message):
 def test_requests_and_answers_survive_the_trip():
     assert read_request(carried(request_message(REQUEST, admit=False))) == (REQUEST, False)
     assert read_answer(carried(answer_message(ANSWER))) == ANSWER
+
+
+def test_a_request_says_how_far_its_bound_is_stretched_and_never_below_what_was_measured():
+    stretched = replace(REQUEST, stretch=2.25)
+    assert read_request(carried(request_message(stretched))) == (stretched, True)
+    for wrong in (0.5, 0, -1, True, "2", None):
+        assert read_request(carried({**request_message(REQUEST), "stretch": wrong})) is None
 
 
 @given(st.sampled_from([request_message(REQUEST), answer_message(ANSWER)]), st.data())

@@ -71,6 +71,7 @@ class TestLevel:
         assert rig.mode is Mode.ARMED
         record = rig.cycle(latency_ms=140)
         assert record.budget.bound_ns == 150 * MS
+        assert rig.request.stretch == 1.5
         assert record.decision.source is Source.MODEL
         assert rig.state.doubt.exceeded == 0
         rig.cycle(latency_ms=160)
@@ -113,6 +114,7 @@ class TestDrift:
         assert armed.mode is Mode.ARMED
         assert record.decision.source is Source.MODEL
         assert record.budget.bound_ns == 135 * MS
+        assert armed.observe().request.stretch == MARGIN
         (said,) = armed.named("margin on the bound")
         assert said.startswith("5 of the last 12 requests took more than the bound of 90 ms, and 1% may; 59 in a row")
 

@@ -49,6 +49,18 @@ def test_no_profile_promises_for_certain(profile):
     assert promise.alpha == LEAST_ALPHA
 
 
-def test_one_of_a_ladder_alone_promises_what_holds_on_every_rung(profile):
-    promise = promise_of(replace(profile, bounds=(at(profile, ThermalLevel.HOT, 25, rung="short"),), margin=1.0))
+def test_of_a_ladder_the_cheapest_rung_is_promised_and_every_rungs_caution(profile):
+    """A miss is foreseen only where no rung fits."""
+    bounds = (
+        at(profile, ThermalLevel.NOMINAL, 40, rung="full", percentile=0.95, lag=5),
+        at(profile, ThermalLevel.HOT, 60, rung="full"),
+        at(profile, ThermalLevel.NOMINAL, 25, rung="short"),
+    )
+    promise = promise_of(replace(profile, bounds=bounds, thermal="observed", margin=1.0))
+    assert promise.bounds_ns == (25 * MS, 60 * MS), "nothing is known of the short one on a hot board"
+    assert (promise.alpha, promise.lag) == (pytest.approx(0.05), 5)
+
+
+def test_bounds_of_drafts_alone_promise_what_they_have(profile):
+    promise = promise_of(replace(profile, bounds=(at(profile, ThermalLevel.HOT, 25, drafted=True),), margin=1.0))
     assert promise.bounds_ns == (25 * MS,)

@@ -247,4 +247,5 @@ class _Bench:
             look=self.eye.look,
             worker=self.workers,
             seed=1 + self.workers,
+            rungs=[rung.name for rung in self.config.rungs],
         )

@@ -8,7 +8,7 @@ from edgeguard.bench.subject import model_folder
 from edgeguard.clock import SystemClock
 from edgeguard.config import Config
 from edgeguard.engine.compiled import facts, write_compiled
-from edgeguard.engine.language_model import load_language_model, read_model_parts
+from edgeguard.engine.language_model import load_ladder, read_model_parts
 from edgeguard.engine.providers import provider_of
 from edgeguard.model.progress import Progress, silent
 from edgeguard.places import compiled_directory
@@ -22,10 +22,10 @@ def compile_model(config: Config, *, progress: Progress = silent) -> Path:
     directory = compiled_directory(parts.folder.path, provider.name)
 
     def compile_into(scratch: Path) -> None:
-        model = load_language_model(
+        for model in load_ladder(
             config=config, folder=folder, clock=SystemClock(), progress=progress, compile_to=scratch
-        )
-        model.warm_up(progress)
+        ):
+            model.warm_up(progress)
 
     write_compiled(directory, provider=provider, facts=facts(parts.identity, provider), compile_into=compile_into)
     return directory

@@ -2,7 +2,8 @@
 
 A request that was still running at the next release delays the one behind it, and that delay counts (no coordinated
 omission). Releases that passed meanwhile are skipped, because in service the newest observation wins; they are counted.
-Whether a request may use a draft is drawn by lot, so that every cell meets every state of the machine.
+Which plan a request runs, and whether it may use a draft, is drawn by lot, so that every cell meets every state of the
+machine.
 
 In the gaps the board is looked at and the fixed kernel is timed, and the rule about a busy machine is made before any
 latency is looked at: the requests of a block (ten releases) in whose gaps the kernel's mean factor was above the limit
@@ -13,7 +14,7 @@ from the tenth on, the machine is too busy to measure: ``BusyError``.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from edgeguard.bench.effort import BUSY_LIMIT
@@ -102,6 +103,7 @@ class Sampler:
         look: Callable[[], Look] = Look,
         worker: int = 0,
         seed: int = 1,
+        rungs: Sequence[str] = ("",),
     ) -> None:
         self._client = client
         self._fields = fields
@@ -112,6 +114,7 @@ class Sampler:
         self._look = look
         self._worker = worker
         self._lots = random.Random(seed)
+        self._rungs = rungs
         self._requests = 0
         self._seen = look()
 
@@ -162,7 +165,8 @@ class Sampler:
             shadow=True,
         )
         may_draft = self._lots.random() < 0.5
-        reply = self._client.ask(request, admit=False, limit_ns=PATIENCE_NS, may_draft=may_draft)
+        rung = self._lots.choice(self._rungs) if len(self._rungs) > 1 else self._rungs[0]
+        reply = self._client.ask(request, admit=False, limit_ns=PATIENCE_NS, may_draft=may_draft, rung=rung)
         if reply.answer.finish is not Finish.COMPLETE or not reply.answer.passes:
             finish, detail = reply.answer.finish.value, reply.answer.detail or "no pass was made"
             raise WorkerError(f"the worker ended a request of the calibration with {finish!r}: {detail}")

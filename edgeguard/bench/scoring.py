@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -153,9 +153,9 @@ def still_needed(requests: Sequence[RequestTimes], *, wanted: float, confidence:
     return needed
 
 
-def provisional_bounds() -> tuple[Bound, ...]:
-    """Prices without a score, so that a worker says what its dearest answer should cost, with and without a draft."""
-    return tuple(
-        Bound(bound_ns=1, score=1.0, rank=0, percentile=0.0, confidence=0.0, n=0, effective_n=0, lag=1, drafted=drafted)
-        for drafted in (False, True)
-    )
+def provisional_bounds(rungs: Sequence[str] = ("",)) -> tuple[Bound, ...]:
+    """Prices without a score, so that a worker says what the dearest answer of each rung should cost, with and without
+    a draft.
+    """
+    none = Bound(bound_ns=1, score=1.0, rank=0, percentile=0.0, confidence=0.0, n=0, effective_n=0, lag=1)
+    return tuple(replace(none, rung=rung, drafted=drafted) for rung in rungs for drafted in (False, True))

@@ -26,7 +26,7 @@ def provisional_profile(config: Config, *, fingerprint: Mapping[str, str], price
         created=wall_time_iso(),
         fingerprint=fingerprint,
         schedule=Schedule(period_ns=config.timing.period_ns),
-        bounds=provisional_bounds(),
+        bounds=provisional_bounds([rung.name for rung in config.rungs]),
         cost=priced.cost,
         sweep=priced.sweep,
         requests=(),

@@ -49,7 +49,7 @@ def overhead_of(config: Config, *, age_ns: int = 0) -> Overhead:
 class Verdict:
     """One profile against one configuration. ``misses`` of ``judged`` independent requests were late at this budget;
     ``miss_rate`` is the highest rate that this allows, with the profile's confidence. All three are of the worst cell
-    (thermal level, rung, with or without a draft).
+    (thermal level, rung, with or without a draft), and of a ladder's cells of the worst that this deadline lets run.
     """
 
     profile: Profile
@@ -151,7 +151,9 @@ class Verdict:
 def judge(profile: Profile, *, config: Config, overhead: Overhead) -> Verdict:
     """The verdict on ``profile`` under the deadline and the accepted risk of ``config``."""
     available_ns = config.timing.deadline_ns - overhead.total_ns
-    misses, judged, miss_rate = max((_judge_cell(bound, profile, available_ns) for bound in profile.bounds), key=_RATE)
+    fitting = [bound for bound in profile.bounds if bound.times(profile.margin).bound_ns <= available_ns]
+    run = fitting if fitting and len(profile.rungs) > 1 else profile.bounds
+    misses, judged, miss_rate = max((_judge_cell(bound, profile, available_ns) for bound in run), key=_RATE)
     return Verdict(
         profile=profile,
         deadline_ns=config.timing.deadline_ns,

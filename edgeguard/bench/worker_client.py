@@ -102,15 +102,22 @@ class WorkerClient:
                 return [PassTimes(k=row["k"], p=row["p"], elapsed_ns=tuple(row["elapsed_ns"])) for row in rows]
 
     def ask(
-        self, request: Request, *, admit: bool, limit_ns: int, token_by_token: bool = False, may_draft: bool = True
+        self,
+        request: Request,
+        *,
+        admit: bool,
+        limit_ns: int,
+        token_by_token: bool = False,
+        may_draft: bool = True,
+        rung: str = "",
     ) -> Reply:
         """Hand a request over and wait for its answer; answers to other requests are dropped.
 
         ``token_by_token`` asks for the way that everybody else takes, for comparison; without ``may_draft`` the last
-        answer is not the draft of this one.
+        answer is not the draft of this one. ``rung`` names the plan that is asked, and no other.
         """
         message = request_message(request, admit=admit)
-        self._channel.send({**message, "token_by_token": token_by_token, "draft": may_draft})
+        self._channel.send({**message, "token_by_token": token_by_token, "draft": may_draft, "rung": rung})
         until_ns = self._clock.now_ns() + limit_ns
         while True:
             message = self._receive(until_ns, what=f"done with request {request.request_id}")

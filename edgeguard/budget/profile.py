@@ -136,11 +136,24 @@ class Profile:
 
     @property
     def bound(self) -> Bound:
-        """What is promised in service on every rung and at every level that was reached: the longest of the bounds
-        without a draft, for a draft is run only where its own bound fits too.
+        """What is promised in service at every level that was reached: the longest of a rung's bounds without a draft,
+        for a draft is run only where its own bound fits too. Of several rungs, those of the one that promises most,
+        for it runs where no better one fits.
         """
-        undrafted = [bound for bound in self.bounds if not bound.drafted] or list(self.bounds)
-        return max(undrafted, key=lambda bound: bound.bound_ns).times(self.margin)
+        reached = {bound.rung for bound in self.bounds if bound.level is self.reached}
+        longest = [
+            max(
+                [bound for bound in cell if not bound.drafted] or cell,
+                key=lambda bound: bound.bound_ns,
+            )
+            for cell in ([bound for bound in self.bounds if bound.rung == rung] for rung in sorted(reached))
+        ]
+        return min(longest, key=lambda bound: bound.bound_ns).times(self.margin)
+
+    @property
+    def rungs(self) -> tuple[str, ...]:
+        """The rungs that have a bound, in the order of the bounds."""
+        return tuple(dict.fromkeys(bound.rung for bound in self.bounds))
 
     @property
     def confidence(self) -> float:

@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,8 @@ _DESCRIPTION = """\
 Read CONFIG and say everything that is wrong with it, at once, each with its key, its value and the way out. Then print
 the budget of one decision, from the capture of the observation to the command's last byte on the wire, and how far the
 robot travels in each of its stops. With --profile, the measured bound is part of the budget: the worst of all thermal
-levels, with the quick way's margin; a profile of another board or period is refused, with the difference.
+levels, with the quick way's margin; a profile of another board or period is refused, with the difference. Of a ladder
+of plans each rung's bound is shown, and the budget is that of the cheapest: what no rung fits is left to the rules.
 
 With --prompt it also says what each field of the observation costs in tokens (with --profile, in milliseconds), where a
 digit less would pay, and which order would let more of the last prompt be reused; that needs the model's tokenizer.
@@ -68,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
         stops = tuple(stop for stop in stops if not stop.way.startswith(GUARD_DEATH))
     costs = prompt_costs(config, profile) if arguments.prompt else []
     if arguments.json:
-        found = {**_summary(assembly, budget, stops), **_levels(profile, budget)}
+        found = {**_summary(assembly, budget, stops), **_measured(assembly, profile, budget)}
         print(json.dumps({**found, **(prompt_summary(costs) if costs else {})}, indent=2))
     else:
         _show(assembly, budget, stops, profile)
@@ -115,23 +117,27 @@ def _usable(file: Path, *, period_ns: int) -> Profile:
     return load_profile(file)
 
 
-def _levels(profile: Profile | None, budget: BudgetLine) -> dict[str, Any]:
-    """The bound of every thermal level, and what it leaves of the budget."""
+def _measured(assembly: Assembly, profile: Profile | None, budget: BudgetLine) -> dict[str, Any]:
+    """The bounds of the plan, or those of every rung by its name, the best first."""
     if profile is None:
         return {}
-    bounds = {level.label: profile.bound_for(level) for level in ThermalLevel}
+    rungs = {rung.name: _levels(profile, rung.name, budget) for rung in assembly.config.rungs}
+    return {"plans": rungs} if assembly.config.plans else {"levels": rungs[""]}
+
+
+def _levels(profile: Profile, rung: str, budget: BudgetLine) -> dict[str, Any]:
+    """The bound of every thermal level, and what it leaves of the budget."""
+    bounds = {level.label: profile.bound_for(level, rung=rung) for level in ThermalLevel}
     return {
-        "levels": {
-            label: None
-            if bound is None
-            else {
-                "bound_ms": round(ms_from_ns(bound.bound_ns), 3),
-                "slack_ms": round(budget.available_ms - ms_from_ns(bound.bound_ns), 3),
-                "percentile": bound.percentile,
-                "confidence": bound.confidence,
-            }
-            for label, bound in bounds.items()
+        label: None
+        if bound is None
+        else {
+            "bound_ms": round(ms_from_ns(bound.bound_ns), 3),
+            "slack_ms": round(budget.available_ms - ms_from_ns(bound.bound_ns), 3),
+            "percentile": bound.percentile,
+            "confidence": bound.confidence,
         }
+        for label, bound in bounds.items()
     }
 
 
@@ -177,16 +183,12 @@ def _show(assembly: Assembly, budget: BudgetLine, stops: tuple[StoppingDistance,
     console.print(f"[green]ok[/]  {config.file}: nothing is wrong with it")
     say(f"answer: {answers}")
     console.print(_budget_table(budget))
-    for label, level in _levels(profile, budget).get("levels", {}).items():
-        words = (
-            "never measured, so the guard acts at once"
-            if level is None
-            else (
-                f"{level['bound_ms']:.1f} ms for {level['percentile'] * 100:.10g} % of all requests, at "
-                f"{level['confidence']:.0%} confidence: {level['slack_ms']:.1f} ms to spare"
-            )
-        )
-        say(f"{label} board: {words}")
+    measured = _measured(assembly, profile, budget)
+    for rung, levels in measured.get("plans", {"": measured.get("levels", {})}).items():
+        named = f"plan {rung!r}, " if rung else ""
+        unmeasured = "never measured, so it does not run" if rung else "never measured, so the guard acts at once"
+        for label, level in levels.items():
+            say(f"{named}{label} board: {unmeasured if level is None else _level_words(level)}")
     if stops:
         console.print(_stops_table(stops))
     timeout_ms = ms_from_ns(config.link.timeout_ns)
@@ -196,6 +198,15 @@ def _show(assembly: Assembly, budget: BudgetLine, stops: tuple[StoppingDistance,
     say(
         f"accepted: a miss rate of {config.risk.max_miss_rate:g}, which at one decision every "
         f"{ms_from_ns(config.timing.period_ns):g} ms is {_interventions_per_hour(assembly):.3g} interventions per hour"
+    )
+
+
+def _level_words(level: Mapping[str, float]) -> str:
+    slack_ms = level["slack_ms"]
+    room = f"{slack_ms:.1f} ms to spare" if slack_ms >= 0 else f"{-slack_ms:.1f} ms too long"
+    return (
+        f"{level['bound_ms']:.1f} ms for {level['percentile'] * 100:.10g} % of all requests, at "
+        f"{level['confidence']:.0%} confidence: {room}"
     )
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from edgeguard.clock import ms_from_ns
+from edgeguard.config.plans import read_plans
 from edgeguard.config.plant import cross_check, read_axis, read_field, read_interlock, read_rule
 from edgeguard.config.reader import Problems, Table
 from edgeguard.config.recording import read_metrics, read_recording
@@ -80,6 +81,7 @@ def _read(root: Table, *, file: Path, digest: str, schema: Mapping[str, Any] | N
     answer_schema = _read_schema(answer, folder=file.parent, given=schema)
     min_confidence = answer.optional_number("min_confidence", low=0, high=1)
     answer.close()
+    prompt = _read_prompt(root.table("prompt"))
     state = root.text("state_directory", default=None)
     return Config(
         file=file,
@@ -87,8 +89,9 @@ def _read(root: Table, *, file: Path, digest: str, schema: Mapping[str, Any] | N
         timing=timing,
         model=_read_model(root.table("model"), folder=file.parent),
         providers=tuple(_read_provider(table, folder=file.parent) for table in root.tables("provider")),
-        prompt=_read_prompt(root.table("prompt")),
+        prompt=prompt,
         schema=answer_schema,
+        plans=read_plans(root.tables("plan"), prompt=prompt, schema=answer_schema),
         min_confidence=min_confidence,
         fields=fields,
         axes=axes,

@@ -71,6 +71,15 @@ class Prompt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rung:
+    """``[[plan]]``: one rung of the ladder, complete: what it does not say itself is as in the other sections."""
+
+    name: str
+    prompt: Prompt
+    schema: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FieldSpec:
     """``[[field]]``: one field of the observation. Times are monotonic ages."""
 
@@ -205,7 +214,7 @@ class Metrics:
 class Config:
     """The whole file. ``schema`` is the answer's JSON Schema as read, with exact decimals.
 
-    ``min_confidence``: how sure the model must be of an answer, if that matters.
+    ``min_confidence``: how sure the model must be of an answer, if that matters. ``plans`` are those of the file.
     """
 
     file: Path
@@ -226,6 +235,12 @@ class Config:
     recording: Recording
     metrics: Metrics
     state_directory: Path | None
+    plans: tuple[Rung, ...] = ()
+
+    @property
+    def rungs(self) -> tuple[Rung, ...]:
+        """The ladder, from best to cheapest; without plans one unnamed rung."""
+        return self.plans or (Rung(name="", prompt=self.prompt, schema=self.schema),)
 
     def field(self, name: str) -> FieldSpec | None:
         return next((spec for spec in self.fields if spec.name == name), None)

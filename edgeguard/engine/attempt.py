@@ -1,14 +1,16 @@
 """One request, from its observation to its answer: tokenised, admitted by its bound, decoded, parsed, timed.
 
-With a planner it is refused at once when its bound does not fit the time left, its draft is run as far as its price
-allows, and it is given up when a miss has become more likely than not; without one it goes on until the time is over,
-with the whole draft. Nanoseconds. Knows nothing of channels. Raises ``EndedError`` for an end without an answer that is
-meant, ``CancelledPassError``, and what went wrong.
+With planners the first rung runs whose bound fits the time that is left when it is looked at; where none fits the
+request is refused at once. Its draft is run as far as its price allows, and it is given up when a miss has become more
+likely than not. Without planners the best rung goes on until the time is over, with the whole draft. Nanoseconds. Knows
+nothing of channels. Raises ``EndedError`` for an end without an answer that is meant, ``CancelledPassError``, and what
+went wrong.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from edgeguard.answer import Draft, parse_answer
 from edgeguard.budget import Plan, Planner
@@ -27,21 +29,31 @@ class EndedError(EdgeguardError):
         super().__init__(detail)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rung:
+    """One rung of the ladder, loaded, and what its requests may take, where that is known."""
+
+    model: LanguageModel
+    planner: Planner | None
+
+
 class Attempt:
-    """``admit`` false: whatever the bound says. ``token_by_token`` and not ``may_draft`` are for comparisons."""
+    """``rungs`` are at least one, the best first. ``admit`` false: the first of them, whatever the bound says.
+    ``token_by_token`` and not ``may_draft`` are for comparisons.
+    """
 
     def __init__(
         self,
         *,
-        model: LanguageModel,
-        planner: Planner | None,
+        rungs: Sequence[Rung],
         clock: Clock,
         request: Request,
         admit: bool,
         token_by_token: bool,
         may_draft: bool,
     ) -> None:
-        self._model, self._planner, self._clock = model, planner, clock
+        self._rungs, self._clock = rungs, clock
+        self._model, self._planner = rungs[0].model, rungs[0].planner  # of the rung that is looked at, then run
         self._request = request
         self._admitting = admit
         self._token_by_token = token_by_token
@@ -54,16 +66,8 @@ class Attempt:
 
     def answer(self) -> Mapping[str, Value]:
         """The answer's values; ``EndedError`` when there is none, on purpose."""
-        model, clock = self._model, self._clock
-        prompt = model.prompt.request(self._request.observation.fields)
-        self._tokenise_ns = clock.now_ns() - self._started_ns
-        if not model.fits(prompt):
-            raise EndedError(
-                Finish.INFEASIBLE,
-                f"a prompt of {len(prompt)} tokens and an answer of up to {model.answer_tokens} do not fit the cache "
-                f"of {model.engine.cache.capacity}",
-            )
-        self._admit(prompt_tokens=len(prompt))
+        clock, prompt = self._clock, self._choose()
+        model = self._model
         decode = model.decoder.decode_token_by_token if self._token_by_token else model.decoder.decode
         self._decoded = decode(prompt, guide=self._guide)
         if self._decoded is None:
@@ -82,6 +86,7 @@ class Attempt:
             finish=finish,
             values=values,
             detail=detail,
+            rung=self._model.rung,
             bound_ns=None if self._plan is None else self._plan.bound_ns,
             started_ns=self._started_ns,
             finished_ns=self._clock.now_ns(),
@@ -93,30 +98,52 @@ class Attempt:
             accepted_tokens=0 if decoded is None else decoded.accepted,
         )
 
-    def _admit(self, *, prompt_tokens: int) -> None:
-        """By what the request costs behind the prefix alone: what else happens to be cached changes no verdict."""
-        if self._planner is None:
-            return
+    def _choose(self) -> list[int]:
+        """The prompt of the rung that runs: of the first whose bound, as far as the guard stretches it, fits; else of
+        the last, if its bound as calibrated does. What it takes to look at one is taken from those below it.
+        """
+        looks = [(rung, self._request.stretch) for rung in self._rungs[:-1]] + [(self._rungs[-1], 1.0)]
+        refusals: list[str] = []
+        looked_ns = self._started_ns
+        for rung, stretch in looks:
+            self._model, self._planner, self._plan = rung.model, rung.planner, None
+            prompt = self._model.prompt.request(self._request.observation.fields)
+            self._tokenise_ns = self._clock.now_ns() - self._started_ns
+            left_ns = int((self._request.answer_by_ns - looked_ns) / stretch)
+            refusal = self._refusal(prompt, left_ns=left_ns)
+            if not refusal:
+                return prompt
+            refusals.append(f"{rung.model.rung}: {refusal}" if len(looks) > 1 else refusal)
+            looked_ns = self._clock.now_ns()
+        raise EndedError(Finish.INFEASIBLE, "; ".join(refusals))
+
+    def _refusal(self, prompt: Sequence[int], *, left_ns: int) -> str:
+        """Why this rung may not run; empty when it may.
+
+        By what the request costs behind its prefix alone: what else happens to be cached changes no verdict.
+        """
         model, level = self._model, self._request.level
+        if not model.fits(prompt):
+            return (
+                f"a prompt of {len(prompt)} tokens and an answer of up to {model.answer_tokens} do not fit the cache "
+                f"of {model.engine.cache.capacity}"
+            )
+        if self._planner is None:
+            return ""
         prefix = len(model.prompt.prefix)
         draft = model.decoder.draft(model.automaton.start)
-        left_ns = self._request.answer_by_ns - self._started_ns
-        plan = self._planner.plan(
+        self._plan = plan = self._planner.plan(
             draft.reaches if self._may_draft else draft.reaches[:1],
-            pending=prompt_tokens - prefix,
+            pending=len(prompt) - prefix,
             cached=prefix,
             left_ns=left_ns,
             level=level,
         )
-        self._plan = plan
         if not self._admitting or plan.fits(left_ns):
-            return
+            return ""
         if plan.bound_ns is None:
-            raise EndedError(Finish.INFEASIBLE, f"the board is {level.label}, and was never measured so")
-        raise EndedError(
-            Finish.INFEASIBLE,
-            f"the bound of {ms_from_ns(plan.bound_ns):.1f} ms does not fit the {ms_from_ns(left_ns):.1f} ms left",
-        )
+            return f"the board is {level.label}, and was never measured so"
+        return f"the bound of {ms_from_ns(plan.bound_ns):.1f} ms does not fit the {ms_from_ns(left_ns):.1f} ms left"
 
     def _guide(self, draft: Draft, *, state: int, pending: int, cached: int) -> int | None:
         """The decoder's ``Guide``."""

@@ -22,7 +22,14 @@ def identity(
         "head": head,
         "drafts": drafts,
         "tokenizer": model.tokenizer_digest[:_DIGITS],
-        "prompt": _digest({"prompt": config.prompt, "fields": config.fields, "schema": config.schema}),
+        "prompt": _digest(
+            {
+                "prompt": config.prompt,
+                "fields": config.fields,
+                "schema": config.schema,
+                **({"plans": config.plans} if config.plans else {}),
+            }
+        ),
         "onnxruntime": runtime_version,
         "provider": config.model.provider,
         "provider_options": _listed(config.model.provider_options),

@@ -1,5 +1,9 @@
 """A loaded model that answers observations: everything the worker needs, put together once from the configuration.
 
+Each rung of a ladder of plans is one, with an engine of its own. They share the weights and the cut head (whose rows
+are those that any of them can choose); not the cache: a rung change then costs nothing, because the prefix of each is
+still there, and the price is memory (2·L·(KV heads × head size)·n·b bytes for each rung).
+
 The cache is as large as the longest prompt with the longest answer, so the memory is known at the start. Loading takes
 seconds and says how far it is. Lengths are in tokens. Knows nothing of processes, deadlines and messages.
 
@@ -18,6 +22,7 @@ from edgeguard.answer.draft import POLICY
 from edgeguard.budget import PassTimes
 from edgeguard.clock import Clock
 from edgeguard.config import Config
+from edgeguard.config.sections import Rung
 from edgeguard.engine.chat import render_chat
 from edgeguard.engine.compiled import NOT_COMPILED, CompiledUse, check_compiled, compiled_use, facts
 from edgeguard.engine.decoder import Decoder
@@ -43,22 +48,22 @@ class Progress(Protocol):
 
 
 class LanguageModel:
-    """``answer_passes`` and ``answer_tokens`` are the most that an answer takes; ``pass_sizes`` are warmed up."""
+    """One rung. ``answer_passes`` and ``answer_tokens`` are the most that an answer takes, ``pass_sizes`` are warmed
+    up."""
 
     def __init__(
         self,
         *,
-        fields: Sequence[Field],
-        prompt: Prompt,
-        automaton: Automaton,
+        parts: RungParts,
         engine: Engine,
         identity: dict[str, str],
         placement: str,
         provider: Provider,
     ) -> None:
-        self.fields = tuple(fields)
-        self.prompt = prompt
-        self.automaton = automaton
+        self.rung = parts.name
+        self.fields = parts.fields
+        self.prompt = prompt = parts.prompt
+        self.automaton = automaton = parts.automaton
         self.engine = engine
         self.identity = identity
         self.placement = placement
@@ -105,16 +110,38 @@ class LanguageModel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelParts:
-    """What is known of a model and its answers before it is opened."""
+class RungParts:
+    """What one rung asks and may be answered; ``needed`` is how many tokens its cache must hold."""
 
-    folder: ModelFolder
+    name: str
     fields: tuple[Field, ...]
     prompt: Prompt
     automaton: Automaton
-    head: Head
     needed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelParts:
+    """What is known of a model and its answers before it is opened. ``rungs`` are at least one, the best first; the
+    properties are that one's.
+    """
+
+    folder: ModelFolder
+    rungs: tuple[RungParts, ...]
+    head: Head
     identity: dict[str, str]
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.rungs[0].fields
+
+    @property
+    def prompt(self) -> Prompt:
+        return self.rungs[0].prompt
+
+    @property
+    def automaton(self) -> Automaton:
+        return self.rungs[0].automaton
 
 
 def read_model_parts(*, config: Config, folder: Path, full_head: bool = False) -> ModelParts:
@@ -126,25 +153,13 @@ def read_model_parts(*, config: Config, folder: Path, full_head: bool = False) -
     runtime = import_runtime(provider)
     model = read_model_folder(folder)
     tokens = Tokens.from_file(model.tokenizer, vocabulary=model.vocabulary, end_tokens=model.end_tokens)
-    fields = read_schema(config.schema)
-    pieces = render_chat(model.chat_template, roles=chat_roles(config.prompt), special=model.special)
-    automaton = compile_answer(fields, vocabulary=tokens, context=tokens.behind_control(pieces[-1]))
-    prompt = Prompt(section=config.prompt, fields=config.fields, pieces=pieces, tokens=tokens, automaton=automaton)
-    _, answer_tokens = longest_answer(automaton)
-    needed = prompt.longest + answer_tokens
-    if needed > model.context:
-        raise PromptError(
-            f"{config.file}: the longest prompt and answer are {needed} tokens, and {folder.name} reads "
-            f"{model.context}; shorten the prompt, or the fields' max_chars"
-        )
-    head = whole_head(model, why="as asked") if full_head else cut_head(model, alphabet=automaton.alphabet)
+    rungs = tuple(_read_rung(rung, config=config, model=model, tokens=tokens) for rung in config.rungs)
+    alphabet = {token for rung in rungs for token in rung.automaton.alphabet}
+    head = whole_head(model, why="as asked") if full_head else cut_head(model, alphabet=alphabet)
     return ModelParts(
         folder=model,
-        fields=tuple(fields),
-        prompt=prompt,
-        automaton=automaton,
+        rungs=rungs,
         head=head,
-        needed=needed,
         identity=identity(
             config,
             model,
@@ -156,6 +171,22 @@ def read_model_parts(*, config: Config, folder: Path, full_head: bool = False) -
     )
 
 
+def _read_rung(rung: Rung, *, config: Config, model: ModelFolder, tokens: Tokens) -> RungParts:
+    named = f"plan {rung.name!r}: " if rung.name else ""
+    fields = read_schema(rung.schema)
+    pieces = render_chat(model.chat_template, roles=chat_roles(rung.prompt), special=model.special)
+    automaton = compile_answer(fields, vocabulary=tokens, context=tokens.behind_control(pieces[-1]))
+    prompt = Prompt(section=rung.prompt, fields=config.fields, pieces=pieces, tokens=tokens, automaton=automaton)
+    _, answer_tokens = longest_answer(automaton)
+    needed = prompt.longest + answer_tokens
+    if needed > model.context:
+        raise PromptError(
+            f"{config.file}: {named}the longest prompt and answer are {needed} tokens, and {model.path.name} reads "
+            f"{model.context}; shorten the prompt, or the fields' max_chars"
+        )
+    return RungParts(name=rung.name, fields=tuple(fields), prompt=prompt, automaton=automaton, needed=needed)
+
+
 def load_language_model(
     *,
     config: Config,
@@ -165,7 +196,23 @@ def load_language_model(
     full_head: bool = False,
     compile_to: Path | None = None,
 ) -> LanguageModel:
-    """Load the model in ``folder`` and put it together as ``config`` says. ``warm_up`` is still to come.
+    """The best rung of ``load_ladder``, for whoever asks for no other."""
+    return load_ladder(
+        config=config, folder=folder, clock=clock, progress=progress, full_head=full_head, compile_to=compile_to
+    )[0]
+
+
+def load_ladder(
+    *,
+    config: Config,
+    folder: Path,
+    clock: Clock,
+    progress: Progress,
+    full_head: bool = False,
+    compile_to: Path | None = None,
+) -> tuple[LanguageModel, ...]:
+    """Load the model in ``folder`` and put every rung together as ``config`` says, the best first. ``warm_up`` of each
+    is still to come.
 
     What the provider has compiled it to is used if it is there (``edgeguard.places``), and must fit; with
     ``compile_to`` it is written there instead.
@@ -185,25 +232,26 @@ def load_language_model(
         session_options=config.model.session_options,
         compiled=_compiled(parts, provider, compile_to=compile_to),
     )
-    engine = Engine(
-        runtime=runtime,
-        session=opened.session,
-        folder=parts.folder,
-        head=parts.head,
-        provider=provider,
-        capacity=min(parts.folder.context, -(-parts.needed // _CACHE_STEP) * _CACHE_STEP),
-        clock=clock,
+    ladder = tuple(
+        LanguageModel(
+            parts=rung,
+            engine=Engine(
+                runtime=runtime,
+                session=opened.session,
+                folder=parts.folder,
+                head=parts.head,
+                provider=provider,
+                capacity=min(parts.folder.context, -(-rung.needed // _CACHE_STEP) * _CACHE_STEP),
+                clock=clock,
+            ),
+            identity=parts.identity,
+            placement=opened.placement,
+            provider=provider,
+        )
+        for rung in parts.rungs
     )
     progress("loading", 3, 3)
-    return LanguageModel(
-        fields=parts.fields,
-        prompt=parts.prompt,
-        automaton=parts.automaton,
-        engine=engine,
-        identity=parts.identity,
-        placement=opened.placement,
-        provider=provider,
-    )
+    return ladder
 
 
 def _draft_policy(head: Head, provider: Provider) -> str:

@@ -1,12 +1,12 @@
 """The process that owns the model: ``python -m edgeguard.engine.worker FD CONFIG [PROFILE] --model FOLDER``.
 
 It loads and warms up, says ``ready``, and answers requests until its channel closes; the messages are those of
-``edgeguard.messages``. With a profile it refuses at once what its bound does not fit, and gives up when a miss has
-become more likely than not; without one it goes on until the time is over. A request that is called off while it runs
-is answered all the same, ``finish = deadline``: the guard hears that the worker lives. One that waits is forgotten.
-The last answer is the draft of the next, as far as its price allows; a request may forbid it (``draft`` false), for
-comparisons. With ``--full-head`` a pass has a logit for every token, as in a plain runtime, and requests may be
-``token_by_token``.
+``edgeguard.messages``. With a profile the first rung of the ladder of plans runs whose bound fits; it refuses at once
+what fits none, and gives up when a miss has become more likely than not; without one the first goes on until the time
+is over. A request that is called off while it runs is answered all the same, ``finish = deadline``: the guard hears
+that the worker lives. One that waits is forgotten. The last answer of a rung is the draft of its next, as far as its
+price allows; a request may forbid it (``draft`` false), for comparisons, and name its ``rung``, for calibration. With
+``--full-head`` a pass has a logit for every token, as in a plain runtime, and requests may be ``token_by_token``.
 
 Whatever goes wrong in a request is its answer, ``finish = error``, and the next one is served. What keeps the worker
 from becoming ready is said in ``failed``, with the exit code that the process leaves with.
@@ -19,7 +19,7 @@ import gc
 import signal
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -28,10 +28,10 @@ from edgeguard.budget import Planner, Profile, load_profile
 from edgeguard.channel import Channel, Message
 from edgeguard.clock import Clock, SystemClock, ms_from_ns
 from edgeguard.config import load_config
-from edgeguard.engine.attempt import Attempt, EndedError
+from edgeguard.engine.attempt import Attempt, EndedError, Rung
 from edgeguard.engine.engine import CancelledPassError
 from edgeguard.engine.inbox import Inbox
-from edgeguard.engine.language_model import LanguageModel, load_language_model
+from edgeguard.engine.language_model import LanguageModel, load_ladder
 from edgeguard.errors import AnswerError, EdgeguardError, ProfileError
 from edgeguard.messages import answer_message, read_request
 from edgeguard.types import Finish, ThermalLevel
@@ -47,31 +47,45 @@ class Worker:
     def __init__(
         self,
         *,
-        model: LanguageModel,
+        ladder: Sequence[LanguageModel],
         profile: Profile | None,
         channel: Channel,
         clock: Clock,
         uncalibrated_factor: float | None = None,
     ) -> None:
-        self._model = model
+        self._rungs = {
+            model.rung: Rung(
+                model=model, planner=None if profile is None else planner_of(model, profile, uncalibrated_factor)
+            )
+            for model in ladder
+        }
+        self._model = roomiest(ladder)
         self._profile = profile
-        self._planner = None if profile is None else _planner(model, profile, uncalibrated_factor)
         self._channel = channel
         self._clock = clock
 
     def run(self) -> NoReturn:
         """Say ``ready`` and serve; the inbox ends the process when the channel closes."""
-        model, engine = self._model, self._model.engine
+        model, engines = self._model, [rung.model.engine for rung in self._rungs.values()]
         self._channel.send({
             "type": "ready",
             "identity": model.identity,
             "prefix_tokens": len(model.prompt.prefix),
-            "capacity_tokens": engine.cache.capacity,
+            "capacity_tokens": model.engine.cache.capacity,
             "bound_ns": None if self._profile is None else self._profile.bound.bound_ns,
             "answer_passes": model.answer_passes,
             "pass_sizes": model.pass_sizes,
         })  # fmt: skip
-        inbox = Inbox(channel=self._channel, begin=engine.begin, cancel=engine.cancel)
+
+        def begin() -> None:
+            for engine in engines:
+                engine.begin()
+
+        def cancel() -> None:
+            for engine in engines:
+                engine.cancel()
+
+        inbox = Inbox(channel=self._channel, begin=begin, cancel=cancel)
         while True:
             message = inbox.take()
             if message["type"] == "sweep":
@@ -89,9 +103,9 @@ class Worker:
         if read is None:
             return
         request, admit = read
+        asked = self._rungs.get(str(message.get("rung")))
         attempt = Attempt(
-            model=self._model,
-            planner=self._planner,
+            rungs=[asked] if asked is not None else list(self._rungs.values()),
             clock=self._clock,
             request=request,
             admit=admit,
@@ -115,11 +129,12 @@ class Worker:
         self._channel.send(answer_message(attempt.reply(finish=finish, values=values, detail=detail)))
 
 
-def _planner(model: LanguageModel, profile: Profile, uncalibrated_factor: float | None) -> Planner:
+def planner_of(model: LanguageModel, profile: Profile, uncalibrated_factor: float | None = None) -> Planner:
+    """Prices the requests of a rung, by the bounds that the profile has for it."""
     automaton, prefix = model.automaton, len(model.prompt.prefix)
     paths = PathPrices(automaton=automaton, price=profile.cost.price_ns)
     bounds = {
-        (level, drafted): profile.bound_for(level, drafted=drafted, beyond=uncalibrated_factor)
+        (level, drafted): profile.bound_for(level, rung=model.rung, drafted=drafted, beyond=uncalibrated_factor)
         for level in ThermalLevel
         for drafted in (False, True)
     }
@@ -136,19 +151,25 @@ def _start(arguments: argparse.Namespace, *, channel: Channel, clock: Clock) -> 
 
     config = load_config(arguments.config)
     profile = None if arguments.profile is None else load_profile(arguments.profile)
-    model = load_language_model(
+    ladder = load_ladder(
         config=config, folder=arguments.model, clock=clock, progress=progress, full_head=arguments.full_head
     )
-    model.warm_up(progress)
+    for model in ladder:
+        model.warm_up(progress)
     if profile is not None:
-        check_speed(model, profile)
+        check_speed(roomiest(ladder), profile)
     return Worker(
-        model=model,
+        ladder=ladder,
         profile=profile,
         channel=channel,
         clock=clock,
         uncalibrated_factor=config.risk.uncalibrated_factor,
     )
+
+
+def roomiest(ladder: Sequence[LanguageModel]) -> LanguageModel:
+    """The rung whose cache holds most: passes of every size are timed on it, for the price of one is the model's."""
+    return max(ladder, key=lambda model: model.engine.cache.capacity)
 
 
 def check_speed(model: LanguageModel, profile: Profile) -> None:

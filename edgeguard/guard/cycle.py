@@ -15,7 +15,7 @@ from edgeguard.errors import AnswerError, IncompleteAnswerError
 from edgeguard.guard.causes import TABLE
 from edgeguard.guard.envelope import Verdict, admit
 from edgeguard.guard.events import EventName, event
-from edgeguard.guard.forecast import bound_in_force_ns, level_in_force, note_answer, note_cut_off
+from edgeguard.guard.forecast import bound_in_force_ns, level_in_force, note_answer, note_cut_off, stretch_in_force
 from edgeguard.guard.rules import engaged_rails, truth
 from edgeguard.guard.sensing import stamped
 from edgeguard.guard.state import Cycle, Engagement
@@ -136,6 +136,12 @@ def _ask(turn: Turn, cycle: Cycle, observation: Observation, budget: Budget) -> 
         answer_by_ns=turn.now_ns + left_ns,
         shadow=not engages,
         level=level_in_force(turn.inputs.worker.promise, turn.board),
+        stretch=stretch_in_force(
+            turn.inputs.worker.promise,
+            turn.board,
+            doubt=turn.doubt,
+            uncalibrated_factor=turn.settings.uncalibrated_factor,
+        ),
     )
     turn.next_request_id += 1
     turn.cycle = replace(cycle, request=turn.request, forecast=forecast)
@@ -170,8 +176,11 @@ def _judge(turn: Turn, answer: Answer) -> Verdict | tuple[Cause, str] | None:
     if answer.finish is not Finish.COMPLETE:
         return _FINISHES[answer.finish], answer.detail or answer.finish.value
     settings = turn.settings
+    fields = settings.rung_fields.get(answer.rung)
+    if fields is None:
+        return Cause.INVALID_ANSWER, f"there is no plan {answer.rung!r}"
     try:
-        values = check_values(answer.values or {}, fields=settings.answer_fields)
+        values = check_values(answer.values or {}, fields=fields)
     except IncompleteAnswerError as error:
         return Cause.INCOMPLETE_ANSWER, str(error)
     except AnswerError as error:

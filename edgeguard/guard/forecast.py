@@ -36,8 +36,16 @@ def bound_in_force_ns(
     """What a request takes at most, as far as is known now; ``None`` without a calibration."""
     if promise is None:
         return None
-    bound_ns = promise.bounds_ns[level_in_force(promise, board)] * _stretch(promise, board, uncalibrated_factor)
-    return math.ceil(bound_ns * MARGIN if doubt.alarmed else bound_ns)
+    stretch = stretch_in_force(promise, board, doubt=doubt, uncalibrated_factor=uncalibrated_factor)
+    return math.ceil(promise.bounds_ns[level_in_force(promise, board)] * stretch)
+
+
+def stretch_in_force(
+    promise: Promise | None, board: BoardState | None, *, doubt: Drift, uncalibrated_factor: float | None
+) -> float:
+    """How many times as long as calibrated the bound is now."""
+    stretch = 1.0 if promise is None else _stretch(promise, board, uncalibrated_factor)
+    return stretch * MARGIN if doubt.alarmed else stretch
 
 
 def watch_forecast(turn: Turn) -> None:

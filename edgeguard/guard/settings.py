@@ -18,6 +18,7 @@ from edgeguard.config.condition import Compare, Condition, leaves
 from edgeguard.config.sections import Axis, FieldSpec, Interlock, Rule
 from edgeguard.errors import ConfigError
 from edgeguard.guard.mapping import Source, as_float32, source_of
+from edgeguard.guard.rungs import rung_fields
 from edgeguard.guard.stopping import rest_assumed_ns, stopping_problems
 from edgeguard.guard.words import normalise
 from edgeguard.types import Action, Grade
@@ -91,6 +92,7 @@ class Settings:
     axes: tuple[AxisLimits, ...]
     fields: tuple[FieldSpec, ...]
     answer_fields: tuple[Field, ...]
+    rung_fields: Mapping[str, tuple[Field, ...]]  # what the answer of each plan may have of them
     motives: tuple[Motive, ...]
     watchful: tuple[Motive, ...]  # those of them that are checked while the model decides
     guardrails: tuple[Guardrail, ...]
@@ -133,6 +135,7 @@ class Settings:
             axes=axes,
             fields=config.fields,
             answer_fields=tuple(fields),
+            rung_fields=rung_fields(config, fields),
             motives=motives,
             watchful=tuple(motive for motive in motives if motive.always),
             guardrails=guardrails,

@@ -13,9 +13,10 @@ from pathlib import Path
 from edgeguard.answer import Field, Grid, Scalar, check_values, read_schema
 from edgeguard.config import Config, read_config
 from edgeguard.config.reader import Problems
-from edgeguard.config.sections import AxisSource
+from edgeguard.config.sections import AxisSource, Prompt
 from edgeguard.errors import AnswerError, ConfigError, SchemaError
 from edgeguard.guard.mapping import value_key
+from edgeguard.guard.rungs import rung_fields
 from edgeguard.guard.stopping import stopping_problems
 from edgeguard.link import CODECS
 from edgeguard.runtime.serial_wire import command_wire_ns, wire_problems
@@ -42,7 +43,8 @@ def assemble(path: Path | str) -> Assembly:
             problems.found.append(f"{problems.file}: {problem}")
     else:
         _check_axes(config, fields, problems)
-        _check_prompt(config, fields, problems)
+        _check_prompt(config, config.prompt, fields, where="prompt", problems=problems)
+        _check_plans(config, fields, problems)
     if config.link.codec not in CODECS:
         problems.add("link.codec", f"{config.link.codec!r} is not one of {', '.join(CODECS)}")
     elif not problems.found:
@@ -126,21 +128,33 @@ def _extremes(field: Field) -> list[Scalar]:
     return [field.first, field.last] if isinstance(field, Grid) else list(field)
 
 
-def _check_prompt(config: Config, fields: tuple[Field, ...], problems: Problems) -> None:
+def _check_plans(config: Config, fields: tuple[Field, ...], problems: Problems) -> None:
     try:
-        names = template_fields(config.prompt.user)
+        of_rungs = rung_fields(config, fields)
+    except ConfigError as error:
+        problems.found += error.problems
+        return
+    for index, rung in enumerate(config.plans):
+        _check_prompt(config, rung.prompt, of_rungs[rung.name], where=f"plan[{index}]", problems=problems)
+
+
+def _check_prompt(
+    config: Config, section: Prompt, fields: tuple[Field, ...], *, where: str, problems: Problems
+) -> None:
+    try:
+        names = template_fields(section.user)
     except ValueError as error:
-        problems.add("prompt.user", str(error))
+        problems.add(f"{where}.user", str(error))
         return
     known = [spec.name for spec in config.fields]
     for name in dict.fromkeys(names):
         if name not in known:
-            problems.add("prompt.user", f"{{{name}}}: no [[field]] of that name; known: {', '.join(known) or 'none'}")
-    for index, example in enumerate(config.prompt.examples):
-        where = f"prompt.example[{index}]"
+            problems.add(f"{where}.user", f"{{{name}}}: no [[field]] of that name; known: {', '.join(known) or 'none'}")
+    for index, example in enumerate(section.examples):
+        shown = f"{where}.example[{index}]"
         for name in sorted(set(names) - example.observation.keys()):
-            problems.add(f"{where}.observation", f"{name} is missing, and the prompt shows it")
+            problems.add(f"{shown}.observation", f"{name} is missing, and the prompt shows it")
         try:
             check_values(example.answer, fields=fields)
         except AnswerError as error:
-            problems.add(f"{where}.answer", str(error))
+            problems.add(f"{shown}.answer", str(error))

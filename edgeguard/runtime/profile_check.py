@@ -24,10 +24,17 @@ LEAST_ALPHA = 1e-6
 
 
 def promise_of(profile: Profile) -> Promise:
-    """What the profile promises, in the guard's words."""
-    known = [bound for bound in map(profile.bound_for, ThermalLevel) if bound is not None] or [profile.bound]
+    """What the profile promises, in the guard's words: of each level the bound of the rung that promises most, for a
+    miss is foreseen only where no rung fits. What holds of every rung holds whichever one runs.
+    """
+    of_levels = [
+        [bound for rung in profile.rungs if (bound := profile.bound_for(level, rung=rung)) is not None]
+        for level in ThermalLevel
+    ]
+    measured = [bounds for bounds in of_levels if bounds] or [[profile.bound]]
+    known = [bound for bounds in measured for bound in bounds]
     return Promise(
-        bounds_ns=tuple(bound.bound_ns for bound in known),
+        bounds_ns=tuple(min(bound.bound_ns for bound in bounds) for bounds in measured),
         alpha=max(LEAST_ALPHA, 1 - min(bound.percentile for bound in known)),
         lag=max(bound.lag for bound in known),
         observed=profile.thermal == "observed",

@@ -24,18 +24,18 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from edgeguard.bench.effort import QUICK, SCENE
-from edgeguard.bench.journal import Priced
+from edgeguard.bench.calibration.effort import QUICK, SCENE
+from edgeguard.bench.calibration.journal import Priced
+from edgeguard.bench.calibration.profile_store import write_profile
+from edgeguard.bench.calibration.sample import Sample
+from edgeguard.bench.calibration.sampling import Block, Sampler
+from edgeguard.bench.calibration.scoring import bounds_of, by_cell, fit_cost, price_requests
+from edgeguard.bench.calibration.summary import provisional_profile
+from edgeguard.bench.calibration.sweep import time_passes
+from edgeguard.bench.calibration.verdict import percentile_name
 from edgeguard.bench.observations import draw_fields
 from edgeguard.bench.percentile import percentile as percentile_of
-from edgeguard.bench.profile_store import write_profile
-from edgeguard.bench.sample import Sample
-from edgeguard.bench.sampling import Block, Sampler
-from edgeguard.bench.scoring import bounds_of, by_cell, fit_cost, price_requests
 from edgeguard.bench.subject import Subject, model_subject
-from edgeguard.bench.summary import provisional_profile
-from edgeguard.bench.sweep import time_passes
-from edgeguard.bench.verdict import percentile_name
 from edgeguard.bench.worker_client import WorkerClient
 from edgeguard.board import FixedKernel
 from edgeguard.budget import RequestTimes

@@ -22,9 +22,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from edgeguard.bench.breakdown import steady_fields
 from edgeguard.bench.observations import draw_fields
 from edgeguard.bench.percentile import percentile
+from edgeguard.bench.speed.breakdown import steady_fields
 from edgeguard.bench.subject import model_folder
 from edgeguard.bench.worker_client import Reply, WorkerClient
 from edgeguard.clock import NS_PER_MS, NS_PER_S, SystemClock

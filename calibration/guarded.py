@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from robot import AHEAD, CONFIG, Robot, motors
 
-from edgeguard.bench.profile_store import write_profile
+from edgeguard.bench.calibration.profile_store import write_profile
 from edgeguard.budget import Schedule, load_profile
 from edgeguard.clock import NS_PER_MS
 from edgeguard.errors import GuardGoneError

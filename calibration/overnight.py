@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from edgeguard.bench.journal import Journal
+from edgeguard.bench.calibration.journal import Journal
 
 if sys.version_info >= (3, 11):
     import tomllib

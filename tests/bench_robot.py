@@ -10,8 +10,8 @@ from typing import Any
 
 from fake_worker import DEFAULTS, write_behaviour
 
-from edgeguard.bench.effort import QUICK
-from edgeguard.bench.sample import Look
+from edgeguard.bench.calibration.effort import QUICK
+from edgeguard.bench.calibration.sample import Look
 from edgeguard.bench.subject import Subject
 from edgeguard.budget import Bound, PassCost, PassTimes, Profile, RequestTimes, Schedule
 from edgeguard.clock import NS_PER_MS

@@ -8,7 +8,7 @@ from pathlib import Path
 from fake_worker import write_behaviour
 from robot import Robot
 
-from edgeguard.bench.profile_store import write_profile
+from edgeguard.bench.calibration.profile_store import write_profile
 from edgeguard.board import read_fingerprint
 from edgeguard.budget.profile_json import load_profile
 from edgeguard.doctor.examine import CHECKS, examine

@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from edgeguard.bench.beside import Beside
+from edgeguard.bench.calibration.beside import Beside
 
 LEADER = """
 import pathlib, signal, subprocess, sys, time

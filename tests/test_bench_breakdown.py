@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from edgeguard.bench.breakdown import PARTS, STREAMS, steady_fields
+from edgeguard.bench.speed.breakdown import PARTS, STREAMS, steady_fields
 from edgeguard.cli.main import main
 from edgeguard.config import load_config
 from tests.engine_setup import apart, write_config

@@ -16,14 +16,14 @@ import pytest
 from bench_robot import FAKE_WORKER, HASTY, FakeEye, fake_subject, write_config
 from fake_worker import write_behaviour
 
-from edgeguard.bench.cached import load_or_calibrate
-from edgeguard.bench.calibrate import calibrate
-from edgeguard.bench.effort import Effort
-from edgeguard.bench.journal import Journal
-from edgeguard.bench.sample import Look
+from edgeguard.bench.calibration.cached import load_or_calibrate
+from edgeguard.bench.calibration.calibrate import calibrate
+from edgeguard.bench.calibration.effort import Effort
+from edgeguard.bench.calibration.journal import Journal
+from edgeguard.bench.calibration.sample import Look
+from edgeguard.bench.calibration.sweep import SIZES, sweep_depths, sweep_sizes
+from edgeguard.bench.calibration.verdict import judge, overhead_of
 from edgeguard.bench.subject import Subject
-from edgeguard.bench.sweep import SIZES, sweep_depths, sweep_sizes
-from edgeguard.bench.verdict import judge, overhead_of
 from edgeguard.bench.worker_client import Ready
 from edgeguard.board import read_fingerprint
 from edgeguard.budget import Profile, load_profile
@@ -154,7 +154,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
 from bench_robot import HASTY, fake_subject
-from edgeguard.bench.calibrate import calibrate
+from edgeguard.bench.calibration.calibrate import calibrate
 from edgeguard.clock import SystemClock
 from edgeguard.config import load_config
 calibrate(load_config({config!r}), clock=SystemClock(), out=Path({out!r}), subject=fake_subject(),

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from sse_server import GOOD, ROLE, USAGE, Script, chat, serving
 
-from edgeguard.bench.completion import Completion, CompletionReader
-from edgeguard.bench.endpoint import Endpoint
-from edgeguard.bench.endpoint_rates import EndpointRates, measure_endpoint
+from edgeguard.bench.endpoint.completion import Completion, CompletionReader
+from edgeguard.bench.endpoint.endpoint import Endpoint
+from edgeguard.bench.endpoint.rates import EndpointRates, measure_endpoint
 from edgeguard.bench.percentile import percentile
 from edgeguard.clock import NS_PER_MS, SystemClock
 from edgeguard.errors import EndpointError

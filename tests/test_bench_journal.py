@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from edgeguard.bench.journal import Journal, Measured, Priced
-from edgeguard.bench.sample import Look, Sample
-from edgeguard.bench.sampling import Block
+from edgeguard.bench.calibration.journal import Journal, Measured, Priced
+from edgeguard.bench.calibration.sample import Look, Sample
+from edgeguard.bench.calibration.sampling import Block
 from edgeguard.budget import PassCost, PassTimes, Soak
 from edgeguard.errors import ProfileError
 from edgeguard.types import Pass, ThermalLevel

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from bench_robot import made_profile
 
-from edgeguard.bench.profile_store import cached_file, write_profile
+from edgeguard.bench.calibration.profile_store import cached_file, write_profile
 from edgeguard.budget import load_profile
 from edgeguard.clock import NS_PER_MS
 from edgeguard.errors import ProfileError
@@ -22,7 +22,7 @@ WRITE_FOR_EVER = """
     from pathlib import Path
     sys.path.insert(0, {tests!r})
     from bench_robot import made_profile
-    from edgeguard.bench.profile_store import write_profile
+    from edgeguard.bench.calibration.profile_store import write_profile
     profiles = [made_profile(latencies_ms=[10.0] * n) for n in (3_000, 6_000)]
     print("writing", flush=True)
     while True:

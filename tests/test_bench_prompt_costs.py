@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from edgeguard.bench.prompt_costs import FieldCost, advice, field_costs
+from edgeguard.bench.speed.prompt_costs import FieldCost, advice, field_costs
 from edgeguard.budget import PassCost
 from edgeguard.cli.main import main
 from edgeguard.config import Config, load_config

@@ -9,7 +9,7 @@ from bench_robot import HASTY
 from engine_setup import observation, write_config
 from tiny import tiny_model
 
-from edgeguard.bench.cached import Calibration, load_or_calibrate
+from edgeguard.bench.calibration.cached import Calibration, load_or_calibrate
 from edgeguard.bench.subject import Subject, model_subject
 from edgeguard.bench.worker_client import WorkerClient
 from edgeguard.board import read_fingerprint

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from edgeguard.bench.effort import BUSY_LIMIT
-from edgeguard.bench.sample import Look
-from edgeguard.bench.sampling import BLOCK_RELEASES, Sampler, Tally, wait_until_quiet
+from edgeguard.bench.calibration.effort import BUSY_LIMIT
+from edgeguard.bench.calibration.sample import Look
+from edgeguard.bench.calibration.sampling import BLOCK_RELEASES, Sampler, Tally, wait_until_quiet
 from edgeguard.bench.worker_client import Reply
 from edgeguard.board import FixedKernel
 from edgeguard.clock import NS_PER_MS, NS_PER_S, FakeClock

@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from edgeguard.bench.sample import Look, Sample
-from edgeguard.bench.scoring import bounds_of, fit_cost, price_requests, provisional_bounds, still_needed
+from edgeguard.bench.calibration.sample import Look, Sample
+from edgeguard.bench.calibration.scoring import bounds_of, fit_cost, price_requests, provisional_bounds, still_needed
 from edgeguard.budget import PassCost, PassTimes, RequestTimes
 from edgeguard.clock import NS_PER_MS
 from edgeguard.errors import BusyError, WorkerError

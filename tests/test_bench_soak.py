@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from edgeguard.bench.heater import heat, heater_command, spare_cores
-from edgeguard.bench.sample import Look
-from edgeguard.bench.soak import Soaker, Window, latency_flat, temperature_flat
+from edgeguard.bench.calibration.heater import heat, heater_command, spare_cores
+from edgeguard.bench.calibration.sample import Look
+from edgeguard.bench.calibration.soak import Soaker, Window, latency_flat, temperature_flat
 from edgeguard.budget import Soak
 from edgeguard.clock import NS_PER_MS, NS_PER_S, FakeClock
 from edgeguard.errors import ConfigError
@@ -178,7 +178,7 @@ def _heaters() -> list[int]:
     found = []
     for pid in Path("/proc").glob("[0-9]*"):
         try:
-            ours = f"edgeguard.bench.heater\0{os.getpid()}" in (pid / "cmdline").read_bytes().decode()
+            ours = f"edgeguard.bench.calibration.heater\0{os.getpid()}" in (pid / "cmdline").read_bytes().decode()
             nice = os.getpriority(os.PRIO_PROCESS, int(pid.name))
         except (OSError, UnicodeDecodeError):
             continue
@@ -189,6 +189,6 @@ def _heaters() -> list[int]:
 def test_stress_ng_is_used_where_it_is_found() -> None:
     name, ((*ours, tool, flag, cores, _),) = heater_command(3, found="/usr/bin/stress-ng")
     assert (name, tool, flag, cores) == ("stress-ng on 3 cores", "/usr/bin/stress-ng", "--cpu", "3")
-    assert ours[1:3] == ["-m", "edgeguard.bench.heater"]
+    assert ours[1:3] == ["-m", "edgeguard.bench.calibration.heater"]
     assert len(heater_command(3)[1]) == 3
     assert spare_cores() >= 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgeguard.bench.tail import gpd_shape
+from edgeguard.bench.calibration.tail import gpd_shape
 
 
 @pytest.mark.parametrize("shape", [-0.4, 0.0, 0.3])

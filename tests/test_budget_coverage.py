@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from edgeguard.bench.scoring import name_bound
+from edgeguard.bench.calibration.scoring import name_bound
 from edgeguard.budget.drift import Drift
 
 Runs = NDArray[np.float32] | NDArray[np.float64]

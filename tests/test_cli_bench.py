@@ -9,7 +9,7 @@ import pytest
 from sse_server import Script, chat, serving
 from tiny import tiny_model
 
-from edgeguard.bench.rates import Rate, Task
+from edgeguard.bench.speed.rates import Rate, Task
 from edgeguard.budget.roofline import Machine, Model
 from edgeguard.cli.bench_table import at_best_s, markdown, show
 from edgeguard.cli.main import main

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from bench_robot import config, made_profile
 
-from edgeguard.bench.effort import FULL, QUICK, Effort
+from edgeguard.bench.calibration.effort import FULL, QUICK, Effort
 from edgeguard.cli.calibrate import MINUTE_NS, add_parser, effort_of, kept_when_ended, report
 from edgeguard.clock import NS_PER_MS
 from edgeguard.errors import ConfigError

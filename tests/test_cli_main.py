@@ -13,7 +13,7 @@ from bench_robot import made_profile
 from robot import CONFIG
 
 from edgeguard import __version__
-from edgeguard.bench.profile_store import write_profile
+from edgeguard.bench.calibration.profile_store import write_profile
 from edgeguard.board import read_fingerprint
 from edgeguard.budget import Schedule
 from edgeguard.cli.main import build_parser

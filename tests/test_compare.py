@@ -14,13 +14,13 @@ from engine_setup import apart, write_config
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgeguard.bench.comparison import Row, compare
-from edgeguard.bench.comparison_plot import draw
-from edgeguard.bench.contest import Contender, Outcome, Run, find_contender, run_contest
-from edgeguard.bench.evaluation import Case
-from edgeguard.bench.likeness import Paths, mean_divergence
-from edgeguard.bench.proportion import Paired, Share
-from edgeguard.bench.reliability import reliability
+from edgeguard.bench.comparison.compare import Row, compare
+from edgeguard.bench.comparison.contest import Contender, Outcome, Run, find_contender, run_contest
+from edgeguard.bench.comparison.evaluation import Case
+from edgeguard.bench.comparison.likeness import Paths, mean_divergence
+from edgeguard.bench.comparison.plot import draw
+from edgeguard.bench.comparison.proportion import Paired, Share
+from edgeguard.bench.comparison.reliability import reliability
 from edgeguard.cli.compare import add_parser
 from edgeguard.clock import NS_PER_MS, SystemClock
 from edgeguard.config import load_config

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from fake_worker import write_behaviour
 
-from edgeguard.bench.profile_store import write_profile
+from edgeguard.bench.calibration.profile_store import write_profile
 from edgeguard.board import read_fingerprint
 from edgeguard.budget import Bound, PassCost, Profile, Schedule
 from edgeguard.clock import NS_PER_MS, SystemClock

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from demo_cycles import DEADLINE_MS, at_ns, cycle
 
-from edgeguard.bench.sampling import BUSY_LIMIT
+from edgeguard.bench.calibration.sampling import BUSY_LIMIT
 from edgeguard.demo.comparison import Comparison
 from edgeguard.demo.operator import Wish
 from edgeguard.demo.report import report

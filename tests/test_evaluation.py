@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from engine_setup import write_config
 
-from edgeguard.bench.evaluation import Case, draw_cases, read_evaluation
+from edgeguard.bench.comparison.evaluation import Case, draw_cases, read_evaluation
 from edgeguard.config import load_config
 from edgeguard.errors import ConfigError
 

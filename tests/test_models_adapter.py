@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from edgeguard.bench.evaluation import read_evaluation
+from edgeguard.bench.comparison.evaluation import read_evaluation
 from edgeguard.bench.subject import model_folder
 from edgeguard.clock import SystemClock
 from edgeguard.config import load_config

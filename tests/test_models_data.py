@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from edgeguard.bench.evaluation import Case, read_evaluation
+from edgeguard.bench.comparison.evaluation import Case, read_evaluation
 from edgeguard.config import load_config
 from edgeguard.demo.operator import PHRASES
 from edgeguard.demo.story import demo_config

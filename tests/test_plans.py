@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from bench_robot import config_text, made_profile
 
-from edgeguard.bench.profile_store import write_profile
+from edgeguard.bench.calibration.profile_store import write_profile
 from edgeguard.board import read_fingerprint
 from edgeguard.budget import Bound, Schedule
 from edgeguard.cli.main import main

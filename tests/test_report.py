@@ -17,11 +17,11 @@ from bench_robot import config, made_profile, write_config
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgeguard.bench.journal import Journal, Measured
-from edgeguard.bench.profile_store import write_profile
-from edgeguard.bench.sample import Sample
-from edgeguard.bench.sampling import Block
-from edgeguard.bench.verdict import Overhead, judge
+from edgeguard.bench.calibration.journal import Journal, Measured
+from edgeguard.bench.calibration.profile_store import write_profile
+from edgeguard.bench.calibration.sample import Sample
+from edgeguard.bench.calibration.sampling import Block
+from edgeguard.bench.calibration.verdict import Overhead, judge
 from edgeguard.budget import Bound, PassTimes, Profile, RequestTimes, Schedule, Soak, parse_profile, profile_text
 from edgeguard.budget.roofline import Machine, Model
 from edgeguard.cli.main import main

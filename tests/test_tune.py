@@ -12,8 +12,8 @@ import pytest
 from bench_robot import config_text, fake_command
 from fake_worker import write_behaviour
 
-from edgeguard.bench.setting import KNOBS, Setting, alternatives, configured, written
-from edgeguard.bench.tune import FINAL, Round, Tried, Tuning, better, tune
+from edgeguard.bench.speed.setting import KNOBS, Setting, alternatives, configured, written
+from edgeguard.bench.speed.tune import FINAL, Round, Tried, Tuning, better, tune
 from edgeguard.cli.main import main
 from edgeguard.cli.tune import report
 from edgeguard.clock import NS_PER_MS, SystemClock

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean
 
-from edgeguard.bench.effort import BUSY_LIMIT
+from edgeguard.bench.calibration.effort import BUSY_LIMIT
 from edgeguard.board import FixedKernel
 from edgeguard.clock import NS_PER_MS
 from edgeguard.errors import BusyError

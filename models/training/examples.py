@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from edgeguard.answer import Automaton, Field, Scalar, compile_answer, read_schema
-from edgeguard.bench.evaluation import Case, Span, read_evaluation
+from edgeguard.bench.comparison.evaluation import Case, Span, read_evaluation
 from edgeguard.config import Config
 from edgeguard.engine.chat import render_chat
 from edgeguard.engine.folder import read_model_folder

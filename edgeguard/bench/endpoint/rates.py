@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from edgeguard.bench.completion import Completion
-from edgeguard.bench.endpoint import Endpoint
+from edgeguard.bench.endpoint.completion import Completion
+from edgeguard.bench.endpoint.endpoint import Endpoint
 from edgeguard.bench.percentile import percentile
 from edgeguard.clock import NS_PER_S
 from edgeguard.model.progress import Progress, silent

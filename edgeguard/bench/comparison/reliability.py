@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from edgeguard.bench.contest import Outcome
-from edgeguard.bench.proportion import Share
+from edgeguard.bench.comparison.contest import Outcome
+from edgeguard.bench.comparison.proportion import Share
 
 GROUPS = 10
 LEAST_PER_GROUP = 10

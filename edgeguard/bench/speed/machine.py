@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from edgeguard.bench import quantised_product
+from edgeguard.bench.speed import quantised_product
 from edgeguard.budget.roofline import Machine
 from edgeguard.clock import NS_PER_S, Clock
 from edgeguard.model.progress import Progress, silent

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from edgeguard.bench.contest import Contender
-from edgeguard.bench.evaluation import Case
+from edgeguard.bench.comparison.contest import Contender
+from edgeguard.bench.comparison.evaluation import Case
 from edgeguard.clock import Clock
 from edgeguard.engine.language_model import load_language_model
 from edgeguard.model.progress import Progress, silent

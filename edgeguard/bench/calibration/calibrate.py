@@ -5,12 +5,12 @@ at three depths of its cache; ask it a few whole requests, and fit the cost of a
 prices, whole requests until enough of them count as independent, each level shared among a few processes; heat the
 board until it gets no hotter; the same again, hot; score, and bound every cell. What is measured is what the robot will
 run: the real prompt, schema and prefix cache, varied observations, every request timed from its scheduled release to
-its answer in our hands. How much of it: ``edgeguard.bench.effort``. What has been sampled is on the disk at once
-(``edgeguard.bench.journal``), and a calibration that was interrupted goes on from there.
+its answer in our hands. How much of it: ``effort``. What has been sampled is on the disk at once (``journal``), and a
+calibration that was interrupted goes on from there.
 
-Times are nanoseconds; the clock is handed in and must be the machine's. Raises ``BusyError`` (the rules are in
-``edgeguard.bench.sampling``), ``ProfileError`` when nothing can be written or resumed, ``ConfigError`` when the robot's
-own software ends, and whatever kept the worker from starting. Whether the bound fits is ``edgeguard.bench.verdict``'s.
+Times are nanoseconds; the clock is handed in and must be the machine's. Raises ``BusyError`` (the rules: ``sampling``),
+``ProfileError`` when nothing can be written or resumed, ``ConfigError`` when the robot's own software ends, and
+whatever kept the worker from starting. Whether the bound fits is for ``verdict`` to say.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from edgeguard.bench.beside import Beside, beside
-from edgeguard.bench.effort import QUICK, SCENE, Effort
-from edgeguard.bench.eye import BoardEye, Eye
-from edgeguard.bench.journal import Journal, Measured, Priced, Progressed
+from edgeguard.bench.calibration.beside import Beside, beside
+from edgeguard.bench.calibration.effort import QUICK, SCENE, Effort
+from edgeguard.bench.calibration.eye import BoardEye, Eye
+from edgeguard.bench.calibration.journal import Journal, Measured, Priced, Progressed
+from edgeguard.bench.calibration.profile_store import write_profile
+from edgeguard.bench.calibration.sample import Sample
+from edgeguard.bench.calibration.sampling import BLOCK_RELEASES, Block, Sampler, Tally, wait_until_quiet
+from edgeguard.bench.calibration.scoring import fit_cost, price_requests, still_needed
+from edgeguard.bench.calibration.soak import Soaker
+from edgeguard.bench.calibration.summary import finished_profile, provisional_profile, wanted_percentile
+from edgeguard.bench.calibration.sweep import time_passes
 from edgeguard.bench.observations import draw_fields
-from edgeguard.bench.profile_store import write_profile
-from edgeguard.bench.sample import Sample
-from edgeguard.bench.sampling import BLOCK_RELEASES, Block, Sampler, Tally, wait_until_quiet
-from edgeguard.bench.scoring import fit_cost, price_requests, still_needed
-from edgeguard.bench.soak import Soaker
 from edgeguard.bench.subject import Subject, model_subject
-from edgeguard.bench.summary import finished_profile, provisional_profile, wanted_percentile
-from edgeguard.bench.sweep import time_passes
 from edgeguard.bench.worker_client import WorkerClient
 from edgeguard.board import FixedKernel, Thermometer, find_board, read_fingerprint
 from edgeguard.budget import Profile

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from edgeguard.bench.contest import Run
-from edgeguard.bench.likeness import Paths, mean_divergence
-from edgeguard.bench.proportion import Paired, Share
-from edgeguard.bench.reliability import Reliability, reliability
-from edgeguard.bench.scoring import name_bound
+from edgeguard.bench.calibration.scoring import name_bound
+from edgeguard.bench.comparison.contest import Run
+from edgeguard.bench.comparison.likeness import Paths, mean_divergence
+from edgeguard.bench.comparison.proportion import Paired, Share
+from edgeguard.bench.comparison.reliability import Reliability, reliability
 from edgeguard.budget.cost import median
 
 SIGNIFICANT = 0.05

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from edgeguard.bench.calibrate import calibrate
-from edgeguard.bench.effort import QUICK, Effort
-from edgeguard.bench.profile_store import cached_file
+from edgeguard.bench.calibration.calibrate import calibrate
+from edgeguard.bench.calibration.effort import QUICK, Effort
+from edgeguard.bench.calibration.profile_store import cached_file
+from edgeguard.bench.calibration.verdict import Verdict, judge, overhead_of
 from edgeguard.bench.subject import Subject, model_subject
-from edgeguard.bench.verdict import Verdict, judge, overhead_of
 from edgeguard.board import read_fingerprint
 from edgeguard.budget import Profile, load_profile
 from edgeguard.clock import Clock

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from edgeguard.bench.effort import Effort
-from edgeguard.bench.journal import Priced
-from edgeguard.bench.sampling import Tally
-from edgeguard.bench.scoring import bounds_of, price_requests, provisional_bounds
+from edgeguard.bench.calibration.effort import Effort
+from edgeguard.bench.calibration.journal import Priced
+from edgeguard.bench.calibration.sampling import Tally
+from edgeguard.bench.calibration.scoring import bounds_of, price_requests, provisional_bounds
 from edgeguard.budget import Profile, Schedule, Soak
 from edgeguard.clock import wall_time_iso
 from edgeguard.config import Config

@@ -20,10 +20,10 @@ from itertools import islice
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
-from edgeguard.bench.effort import SCENE
+from edgeguard.bench.calibration.effort import SCENE
 from edgeguard.bench.observations import draw_fields
 from edgeguard.bench.percentile import percentile
-from edgeguard.bench.setting import KNOBS, Setting, alternatives, configured, written
+from edgeguard.bench.speed.setting import KNOBS, Setting, alternatives, configured, written
 from edgeguard.bench.worker_client import WorkerClient
 from edgeguard.clock import NS_PER_S, Clock
 from edgeguard.config import Config

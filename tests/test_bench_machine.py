@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tiny import HIDDEN, KV_HEADS, LAYERS, tiny_model
 
-from edgeguard.bench.machine_speed import measure_machine
-from edgeguard.bench.model_figures import find_model, model_figures
+from edgeguard.bench.speed.machine import measure_machine
+from edgeguard.bench.speed.model_figures import find_model, model_figures
 from edgeguard.clock import NS_PER_MS, SystemClock
 from edgeguard.errors import ConfigError
 

@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from edgeguard.bench.evaluation import Case
+from edgeguard.bench.comparison.evaluation import Case
 from edgeguard.bench.worker_client import Ready, WorkerClient
 from edgeguard.clock import NS_PER_S, Clock
 from edgeguard.config import Config

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from edgeguard.bench.percentile import percentile
-from edgeguard.bench.rates import Rate
+from edgeguard.bench.speed.rates import Rate
 from edgeguard.budget.roofline import Model, billions
 from edgeguard.engine.engine import PREFILL_TOKENS
 from edgeguard.model.inspect import ModelSummary

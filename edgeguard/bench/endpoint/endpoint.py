@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from edgeguard.bench.completion import Completion, CompletionReader, error_words
+from edgeguard.bench.endpoint.completion import Completion, CompletionReader, error_words
 from edgeguard.clock import Clock
 from edgeguard.errors import EndpointError, MissingExtraError
 

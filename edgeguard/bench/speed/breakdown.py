@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from edgeguard.bench.machine_speed import measure_machine
-from edgeguard.bench.model_figures import model_figures
 from edgeguard.bench.observations import draw_fields
 from edgeguard.bench.percentile import percentile
+from edgeguard.bench.speed.machine import measure_machine
+from edgeguard.bench.speed.model_figures import model_figures
 from edgeguard.bench.subject import model_folder
 from edgeguard.bench.worker_client import Reply, WorkerClient
 from edgeguard.budget.cost import median

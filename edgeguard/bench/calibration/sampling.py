@@ -17,8 +17,8 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from edgeguard.bench.effort import BUSY_LIMIT
-from edgeguard.bench.sample import Look, Sample
+from edgeguard.bench.calibration.effort import BUSY_LIMIT
+from edgeguard.bench.calibration.sample import Look, Sample
 from edgeguard.bench.worker_client import Reply, WorkerClient
 from edgeguard.board import FixedKernel
 from edgeguard.budget.cost import median

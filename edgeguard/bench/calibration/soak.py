@@ -16,9 +16,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from edgeguard.bench.heater import heat
-from edgeguard.bench.sample import Look
-from edgeguard.bench.sampling import Sampler
+from edgeguard.bench.calibration.heater import heat
+from edgeguard.bench.calibration.sample import Look
+from edgeguard.bench.calibration.sampling import Sampler
 from edgeguard.board.level import HOT_MARGIN_C
 from edgeguard.budget import Soak
 from edgeguard.budget.cost import median

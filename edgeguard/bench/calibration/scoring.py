@@ -15,8 +15,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from edgeguard.bench.sample import Sample
-from edgeguard.bench.tail import gpd_shape
+from edgeguard.bench.calibration.sample import Sample
+from edgeguard.bench.calibration.tail import gpd_shape
 from edgeguard.budget import Bound, PassCost, PassTimes, RequestTimes
 from edgeguard.budget.bound import floor_n, percentiles_from, rank
 from edgeguard.budget.cost import median

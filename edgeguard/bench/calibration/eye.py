@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from edgeguard.bench.sample import Look
+from edgeguard.bench.calibration.sample import Look
 from edgeguard.board import Kind, Thermometer
 
 

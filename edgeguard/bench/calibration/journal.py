@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from edgeguard.bench.sampling import Block
+from edgeguard.bench.calibration.sampling import Block
 from edgeguard.budget import PassCost, PassTimes, Soak, differences
 from edgeguard.clock import ms_from_ns
 from edgeguard.errors import ProfileError

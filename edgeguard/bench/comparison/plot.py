@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from edgeguard.bench.comparison import Row
+from edgeguard.bench.comparison.compare import Row
 from edgeguard.clock import ms_from_ns
 from edgeguard.errors import ConfigError, MissingExtraError
 

@@ -1,9 +1,9 @@
 """Load on the cores that the model leaves free, so that the board gets as hot as it ever will.
 
 ``stress-ng`` where it is installed, else processes that multiply numbers as fast as they can
-(``python -m edgeguard.bench.heater PARENT [COMMAND…]``, which also settles who runs ``stress-ng``). A heater has the
-lowest priority, so that on a board without a spare core it takes what the model's own requests leave. It is on while
-the ``with`` block lasts and leaves nothing behind, whatever ends us.
+(``python -m edgeguard.bench.calibration.heater PARENT [COMMAND…]``, which also settles who runs ``stress-ng``). A
+heater has the lowest priority, so that on a board without a spare core it takes what the model's own requests leave.
+It is on while the ``with`` block lasts and leaves nothing behind, whatever ends us.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ STRESS_NG = "stress-ng"
 
 def heater_command(cores: int, *, found: str | None = None) -> tuple[str, Sequence[Sequence[str]]]:
     """The co-load's name, and the command lines that make it on so many cores. ``found``: where ``stress-ng`` is."""
-    ours = [sys.executable, "-m", "edgeguard.bench.heater", str(os.getpid())]
+    ours = [sys.executable, "-m", "edgeguard.bench.calibration.heater", str(os.getpid())]
     if found is not None:
         return f"{STRESS_NG} on {cores} cores", [[*ours, found, "--cpu", str(cores), "--quiet"]]
     return f"built-in on {cores} cores", [ours] * cores

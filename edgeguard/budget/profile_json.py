@@ -3,7 +3,7 @@
 Durations are nanoseconds. The rows of the sweep have ``llama-bench``'s names (``n_prompt`` new tokens, or ``n_gen`` for
 the smallest pass, which decodes one more; at ``n_depth`` cached ones, ``samples_ns``, ``avg_ts`` tokens per second), so
 that its pp and tg rows can be joined. Requests are columns, one line each. A file that cannot be used is a
-``ProfileError`` that names file, key, value and remedy. Writes no file: ``edgeguard.bench.profile_store`` does.
+``ProfileError`` that names file, key, value and remedy. Writes no file: ``bench.calibration.profile_store`` does.
 """
 
 from __future__ import annotations

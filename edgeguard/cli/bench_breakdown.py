@@ -17,7 +17,7 @@ from edgeguard.config import load_config
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from edgeguard.bench.breakdown import Breakdown, Limits, Stream
+    from edgeguard.bench.speed.breakdown import Breakdown, Limits, Stream
 
 KERNEL_NS = 300 * NS_PER_MS
 BUSY_LIMIT = 1.2
@@ -25,7 +25,7 @@ BAR_WIDTH = 40
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from edgeguard.bench.breakdown import break_down
+    from edgeguard.bench.speed.breakdown import break_down
     from edgeguard.board import FixedKernel
 
     require_positive(arguments, "requests")

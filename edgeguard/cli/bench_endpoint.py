@@ -15,8 +15,8 @@ from edgeguard.clock import NS_PER_S, SystemClock, ms_from_ns
 from edgeguard.errors import ConfigError
 
 if TYPE_CHECKING:
-    from edgeguard.bench.endpoint import Endpoint
-    from edgeguard.bench.endpoint_rates import EndpointRates
+    from edgeguard.bench.endpoint.endpoint import Endpoint
+    from edgeguard.bench.endpoint.rates import EndpointRates
 
 PROMPT = """\
 You drive a small robot in a warehouse. You are given what it senses, and answer with one JSON object and nothing else:
@@ -27,8 +27,8 @@ Sensed: 1.4 m free ahead, 0.9 m to the left, 2.2 m to the right. The goal is 3 m
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from edgeguard.bench.endpoint import Endpoint
-    from edgeguard.bench.endpoint_rates import measure_endpoint
+    from edgeguard.bench.endpoint.endpoint import Endpoint
+    from edgeguard.bench.endpoint.rates import measure_endpoint
 
     require_positive(arguments, "tokens", "requests", "timeout")
     if arguments.warm_up < 0:

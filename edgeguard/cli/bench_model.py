@@ -13,7 +13,7 @@ from edgeguard.clock import NS_PER_MS, NS_PER_S, SystemClock, wall_time_iso
 from edgeguard.errors import ConfigError
 
 if TYPE_CHECKING:
-    from edgeguard.bench.rates import Task
+    from edgeguard.bench.speed.rates import Task
 
 KERNEL_NS = 300 * NS_PER_MS
 BUSY_LIMIT = 1.2
@@ -21,10 +21,10 @@ BUSY_LIMIT = 1.2
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from edgeguard.bench.machine_speed import measure_machine
-    from edgeguard.bench.model_figures import find_model, model_figures
-    from edgeguard.bench.rate_rows import rate_row
-    from edgeguard.bench.rates import measure_rates
+    from edgeguard.bench.speed.machine import measure_machine
+    from edgeguard.bench.speed.model_figures import find_model, model_figures
+    from edgeguard.bench.speed.rate_rows import rate_row
+    from edgeguard.bench.speed.rates import measure_rates
     from edgeguard.board import FixedKernel, read_fingerprint
     from edgeguard.engine.session import allowed_threads
 
@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _tasks(arguments: argparse.Namespace) -> list[Task]:
-    from edgeguard.bench.rates import Task
+    from edgeguard.bench.speed.rates import Task
 
     tasks = [
         task

@@ -14,7 +14,7 @@ from edgeguard.clock import NS_PER_S
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from edgeguard.bench.rates import Rate, Task
+    from edgeguard.bench.speed.rates import Rate, Task
 
 _LEFT = ("model", "backend")
 

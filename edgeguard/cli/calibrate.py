@@ -18,8 +18,8 @@ from edgeguard.config import load_config
 from edgeguard.errors import BoundError
 
 if TYPE_CHECKING:
-    from edgeguard.bench.effort import Effort
-    from edgeguard.bench.verdict import Verdict
+    from edgeguard.bench.calibration.effort import Effort
+    from edgeguard.bench.calibration.verdict import Verdict
     from edgeguard.budget import Profile
     from edgeguard.config import Config
 
@@ -89,9 +89,9 @@ def _minutes(text: str) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from edgeguard.bench.calibrate import calibrate
-    from edgeguard.bench.journal import Journal
-    from edgeguard.bench.profile_store import cached_file
+    from edgeguard.bench.calibration.calibrate import calibrate
+    from edgeguard.bench.calibration.journal import Journal
+    from edgeguard.bench.calibration.profile_store import cached_file
     from edgeguard.bench.subject import model_subject
     from edgeguard.board import read_fingerprint
     from edgeguard.errors import ConfigError
@@ -123,7 +123,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def effort_of(arguments: argparse.Namespace) -> Effort:
     """How much is measured: the full or the quick way, as changed by --soak and --limit."""
-    from edgeguard.bench.effort import FULL, QUICK
+    from edgeguard.bench.calibration.effort import FULL, QUICK
 
     effort = QUICK if arguments.quick else FULL
     if arguments.soak is not None:
@@ -151,7 +151,7 @@ def kept_when_ended(samples: Path) -> Iterator[None]:
 
 def report(profile: Profile, *, file: Path, config: Config, age_ns: int, as_json: bool) -> int:
     """Print the verdict; the exit code."""
-    from edgeguard.bench.verdict import judge, overhead_of
+    from edgeguard.bench.calibration.verdict import judge, overhead_of
 
     verdict = judge(profile, config=config, overhead=overhead_of(config, age_ns=age_ns))
     if as_json:

@@ -11,12 +11,12 @@ from edgeguard.config import Config
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from edgeguard.bench.prompt_costs import FieldCost
+    from edgeguard.bench.speed.prompt_costs import FieldCost
 
 
 def prompt_costs(config: Config, profile: Profile | None) -> list[FieldCost]:
     """Needs the model's tokenizer; builds the model if it has not been."""
-    from edgeguard.bench.prompt_costs import field_costs
+    from edgeguard.bench.speed.prompt_costs import field_costs
     from edgeguard.bench.subject import model_folder
     from edgeguard.engine.language_model import read_model_parts
 
@@ -25,7 +25,7 @@ def prompt_costs(config: Config, profile: Profile | None) -> list[FieldCost]:
 
 
 def prompt_summary(costs: list[FieldCost]) -> dict[str, Any]:
-    from edgeguard.bench.prompt_costs import advice
+    from edgeguard.bench.speed.prompt_costs import advice
 
     return {"prompt": {"fields": [dataclasses.asdict(one) for one in costs], "advice": advice(costs)}}
 
@@ -33,7 +33,7 @@ def prompt_summary(costs: list[FieldCost]) -> dict[str, Any]:
 def prompt_section(costs: list[FieldCost]) -> list[RenderableType]:
     from rich.table import Table
 
-    from edgeguard.bench.prompt_costs import advice
+    from edgeguard.bench.speed.prompt_costs import advice
 
     table = Table(title="fields of the prompt", title_justify="left", box=None, pad_edge=True)
     table.add_column("field")

@@ -15,10 +15,10 @@ from edgeguard.config import load_config
 from edgeguard.errors import ConfigError
 
 if TYPE_CHECKING:
-    from edgeguard.bench.comparison import Row
-    from edgeguard.bench.contest import Contender
-    from edgeguard.bench.evaluation import Case
-    from edgeguard.bench.proportion import Share
+    from edgeguard.bench.comparison.compare import Row
+    from edgeguard.bench.comparison.contest import Contender
+    from edgeguard.bench.comparison.evaluation import Case
+    from edgeguard.bench.comparison.proportion import Share
 
 _LABEL_COLUMNS, _COLUMNS = 36, 13
 """Of the table: for what a row is, and for each model with its intervals; a narrower terminal gets no intervals."""
@@ -64,9 +64,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from edgeguard.bench.comparison import compare
-    from edgeguard.bench.contest import run_contest
-    from edgeguard.bench.likeness import read_paths
+    from edgeguard.bench.comparison.compare import compare
+    from edgeguard.bench.comparison.contest import run_contest
+    from edgeguard.bench.comparison.likeness import read_paths
     from edgeguard.model.inspect import inspect
 
     clock = SystemClock()
@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
     ]
     rows = compare(runs, paths, bytes_per_pass=sizes, confidence=contenders[0].config.risk.confidence)
     if arguments.plot is not None:
-        from edgeguard.bench.comparison_plot import draw
+        from edgeguard.bench.comparison.plot import draw
 
         draw(rows, title=f"{len(cases)} cases of {arguments.eval.name}", file=arguments.plot)
     if arguments.json:
@@ -94,7 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _contenders(arguments: argparse.Namespace, progress: Any) -> list[Contender]:
     """Each MODEL with its configuration; all must give the same kind of answer."""
-    from edgeguard.bench.contest import find_contender
+    from edgeguard.bench.comparison.contest import find_contender
 
     contenders = []
     for name in arguments.models:
@@ -116,7 +116,7 @@ def _demo_config() -> Path:
 
 def _cases(arguments: argparse.Namespace, contenders: Sequence[Contender]) -> tuple[Case, ...]:
     """Read for every configuration, for each may have other fields."""
-    from edgeguard.bench.evaluation import draw_cases, read_evaluation
+    from edgeguard.bench.comparison.evaluation import draw_cases, read_evaluation
 
     cases, *_ = [read_evaluation(arguments.eval, config=contender.config) for contender in contenders]
     if arguments.limit is not None and arguments.limit < 1:

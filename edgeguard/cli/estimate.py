@@ -113,7 +113,7 @@ def _problems(arguments: argparse.Namespace) -> list[str]:
 def _model(arguments: argparse.Namespace, progress: Any) -> tuple[Model, int | None]:
     """The model, and the accuracy level of its kernels if a named one is quantised."""
     if arguments.model is not None:
-        from edgeguard.bench.model_figures import find_model, model_figures
+        from edgeguard.bench.speed.model_figures import find_model, model_figures
 
         summary, figures = model_figures(find_model(arguments.model, progress=progress))
         return figures, summary.accuracy_level
@@ -131,7 +131,7 @@ def _model(arguments: argparse.Namespace, progress: Any) -> tuple[Model, int | N
 
 def _machine(arguments: argparse.Namespace, accuracy_level: int | None, progress: Any) -> Machine:
     if arguments.measure:
-        from edgeguard.bench.machine_speed import measure_machine
+        from edgeguard.bench.speed.machine import measure_machine
 
         return measure_machine(clock=SystemClock(), accuracy_level=accuracy_level, progress=progress)
     return Machine(flops=arguments.flops, bandwidth=arguments.bandwidth, utilisation=arguments.utilisation)

@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _report(arguments: argparse.Namespace) -> Report:
-    from edgeguard.bench.verdict import judge, overhead_of
+    from edgeguard.bench.calibration.verdict import judge, overhead_of
     from edgeguard.budget import load_profile
     from edgeguard.config import load_config
     from edgeguard.report.page import Report
@@ -105,8 +105,8 @@ def _estimates(arguments: argparse.Namespace, profile: Profile) -> Estimates:
 
     if not arguments.measure:
         return estimates_of(profile)
-    from edgeguard.bench.machine_speed import measure_machine
-    from edgeguard.bench.model_figures import model_figures
+    from edgeguard.bench.speed.machine import measure_machine
+    from edgeguard.bench.speed.model_figures import model_figures
     from edgeguard.bench.subject import model_folder
     from edgeguard.config import load_config
 
@@ -168,7 +168,7 @@ def _show(report: Report, file: Path) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from edgeguard.bench.verdict import percentile_name
+    from edgeguard.bench.calibration.verdict import percentile_name
     from edgeguard.report.coverage import cell_name
 
     verdict, coverage = report.verdict, report.coverage

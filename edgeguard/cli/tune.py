@@ -16,8 +16,8 @@ from edgeguard.config import load_config
 from edgeguard.errors import ConfigError
 
 if TYPE_CHECKING:
-    from edgeguard.bench.setting import Setting
-    from edgeguard.bench.tune import Tuning
+    from edgeguard.bench.speed.setting import Setting
+    from edgeguard.bench.speed.tune import Tuning
 
 _HELP = """\
 Tries how a pass is run on the CPU: the number of threads, whether they spin, where they are pinned, how work is cut
@@ -55,9 +55,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from edgeguard.bench.sampling import wait_until_quiet
+    from edgeguard.bench.calibration.sampling import wait_until_quiet
+    from edgeguard.bench.speed.tune import tune
     from edgeguard.bench.subject import model_folder
-    from edgeguard.bench.tune import tune
     from edgeguard.board import FixedKernel
     from edgeguard.runtime.worker_command import worker_argv
 
@@ -97,7 +97,7 @@ def report(tuning: Tuning, *, file: Path, write: bool, as_json: bool) -> None:
 
 def rewrite(file: Path, tuning: Tuning) -> None:
     """Whole or not at all: a robot may start meanwhile."""
-    from edgeguard.bench.setting import written
+    from edgeguard.bench.speed.setting import written
 
     text = written(file.read_bytes().decode(), tuning.found, before=tuning.before)
     target = file.resolve()

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from edgeguard.bench.cached import Calibration
-from edgeguard.bench.verdict import percentile_name
+from edgeguard.bench.calibration.cached import Calibration
+from edgeguard.bench.calibration.verdict import percentile_name
 from edgeguard.clock import ms_from_ns
 from edgeguard.demo.comparison import Comparison
 from edgeguard.demo.faults import Fault

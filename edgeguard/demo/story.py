@@ -14,8 +14,8 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from edgeguard.bench.cached import Calibration, load_or_calibrate
-from edgeguard.bench.effort import QUICK
+from edgeguard.bench.calibration.cached import Calibration, load_or_calibrate
+from edgeguard.bench.calibration.effort import QUICK
 from edgeguard.bench.subject import model_folder
 from edgeguard.board import FixedKernel
 from edgeguard.clock import NS_PER_S, Clock, wall_time_iso

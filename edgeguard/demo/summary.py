@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from edgeguard.bench.effort import BUSY_LIMIT
+from edgeguard.bench.calibration.effort import BUSY_LIMIT
 from edgeguard.clock import NS_PER_MS, ms_from_ns
 from edgeguard.demo.comparison import Comparison
 from edgeguard.demo.robot import Cycle

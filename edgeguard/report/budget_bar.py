@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from edgeguard.bench.verdict import Verdict
+from edgeguard.bench.calibration.verdict import Verdict
 from edgeguard.budget import Profile
 from edgeguard.budget.cost import median
 from edgeguard.clock import ms_from_ns

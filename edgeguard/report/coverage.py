@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from edgeguard.bench.verdict import duration, percentile_name
+from edgeguard.bench.calibration.verdict import duration, percentile_name
 from edgeguard.budget import Bound, Profile, Soak
 from edgeguard.clock import NS_PER_S, ms_from_ns
 from edgeguard.types import ThermalLevel

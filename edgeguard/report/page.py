@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib import resources
 
-from edgeguard.bench.verdict import Verdict, percentile_name
+from edgeguard.bench.calibration.verdict import Verdict, percentile_name
 from edgeguard.budget import Profile, profile_text
 from edgeguard.clock import NS_PER_MS, ms_from_ns
 from edgeguard.report import sketch

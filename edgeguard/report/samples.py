@@ -11,9 +11,9 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from edgeguard.bench.journal import Journal, Measured
-from edgeguard.bench.sample import Sample
-from edgeguard.bench.sampling import Block
+from edgeguard.bench.calibration.journal import Journal, Measured
+from edgeguard.bench.calibration.sample import Sample
+from edgeguard.bench.calibration.sampling import Block
 from edgeguard.budget import Profile
 from edgeguard.errors import ProfileError
 

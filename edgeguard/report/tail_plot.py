@@ -10,8 +10,8 @@ import bisect
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from edgeguard.bench.scoring import by_cell
-from edgeguard.bench.verdict import Verdict, percentile_name
+from edgeguard.bench.calibration.scoring import by_cell
+from edgeguard.bench.calibration.verdict import Verdict, percentile_name
 from edgeguard.budget import Bound, Profile
 from edgeguard.budget.bound import miss_rate_bound
 from edgeguard.budget.cost import median

@@ -446,9 +446,32 @@ def test_mavlink_measures_along_the_heading_and_hears_one_vehicle() -> None:
     assert isinstance(echo, Echo)
     assert echo.axes == pytest.approx({"linear": 0.25, "angular": -0.5}, rel=1e-5)
     assert (echo.flags, echo.controller_ms) == (MotorFlag.FAULT, 7)
-    unknown = bytearray(attitude.pack(ours))
-    unknown[7:10] = b"\xff\xff\x7f"
-    assert codec.feed(bytes(unknown)) == []
+
+
+def test_mavlink_of_another_dialect_is_skipped_and_is_no_damage() -> None:
+    from pymavlink.dialects.v20 import ardupilotmega, common
+
+    codec = CASES["mavlink"].make()
+    ours = ardupilotmega.MAVLink(None, srcSystem=1, srcComponent=1)
+    signing = ardupilotmega.MAVLink(None, srcSystem=1, srcComponent=1)
+    signing.signing.sign_outgoing, signing.signing.secret_key = True, bytes(32)
+    strangers = [
+        ardupilotmega.MAVLink_ahrs_message(*(0.1 * number for number in range(7))),
+        ardupilotmega.MAVLink_ekf_status_report_message(831, 0.1, 0.2, 0.3, 0.4, 0.5),
+        ardupilotmega.MAVLink_hwstatus_message(5000, 0),
+        ardupilotmega.MAVLink_meminfo_message(0, 12_345),
+    ]
+    assert not {one.get_msgId() for one in strangers} & set(common.mavlink_map)
+    echo = codec.encode(ECHO)
+    line = b"".join(bytes(one.pack(by)) + echo for one in strangers for by in (ours, signing))
+    assert [type(one) for byte in line for one in codec.feed(bytes((byte,)))] == [Echo] * 8
+    assert codec.corrupt == 0
+    for stranger in strangers:
+        damaged = bytearray(stranger.pack(ours))
+        damaged[12] ^= 0x40
+        before = codec.corrupt
+        assert len(codec.feed(bytes(damaged) + echo)) == 1, "the sound frame behind it is read"
+        assert codec.corrupt == before + 1
 
 
 # ---- cobs ----

@@ -1,12 +1,15 @@
-"""Brings files and folders to the disk, so that a power cut cannot take what a rename has already shown.
+"""Brings files and folders to the disk, so that a power cut cannot take what a rename has already shown; locks files.
 
-A folder's names are its own content: sync a file, rename it, sync its folder. May wait for as long as the disk takes:
-never in the guard's tick. Raises ``OSError``.
+A folder's names are its own content: sync a file, rename it, sync its folder. May wait for as long as the disk takes,
+or who holds the lock: never in the guard's tick. Raises ``OSError``.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -17,3 +20,11 @@ def sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the file lock; the kernel lets go of it when the process ends, however it ends."""
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

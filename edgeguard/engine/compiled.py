@@ -5,7 +5,8 @@
 It belongs to one model, head, onnxruntime, provider, options, driver and processor: anything else is refused with what
 differs, because a provider that reads a stale one may compile anew in silence, for minutes. It is written into a
 scratch folder and renamed when all of it has reached the disk; the one before goes just before that, so that a power
-cut leaves one, whole, or none. Without one the provider compiles while the worker warms up.
+cut leaves one, whole, or none. Two compilations of one model wait for each other; what a killed one left, the next
+one removes. Without one the provider compiles while the worker warms up.
 
 Raises ``ProviderError``.
 """
@@ -14,15 +15,14 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
-import os
 import platform
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from edgeguard.disk import sync
+from edgeguard.disk import locked, sync
 from edgeguard.engine.json_file import JsonFile
 from edgeguard.engine.provider import Provider
 from edgeguard.errors import ModelError, ProviderError
@@ -70,10 +70,14 @@ def write_compiled(
     """Let ``compile_into`` fill a scratch folder, and put it in the place of ``directory`` when it is whole."""
     if provider.compiled is None:
         raise ProviderError(f"{provider.name} compiles nothing that could be kept")
-    scratch = directory.with_name(f".{directory.name}.{os.getpid()}")
-    with _writing(directory):
-        scratch.mkdir(mode=0o700, parents=True)
-    try:
+    scratch = directory.with_name(f".{directory.name}")
+    with ExitStack() as held:
+        with _writing(directory):
+            directory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            held.enter_context(locked(directory.with_name(f".{directory.name}.lock")))
+            shutil.rmtree(scratch, ignore_errors=True)
+            scratch.mkdir(mode=0o700)
+        held.callback(shutil.rmtree, scratch, ignore_errors=True)
         compile_into(scratch)
         files = sorted(str(file.relative_to(scratch)) for file in scratch.rglob("*") if file.is_file())
         if not files:
@@ -88,8 +92,6 @@ def write_compiled(
             shutil.rmtree(directory, ignore_errors=True)
             scratch.rename(directory)
             sync(directory.parent)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 @contextmanager

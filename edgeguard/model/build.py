@@ -13,17 +13,14 @@ Peak memory is about that of the largest tensor; no model runs, no torch. Raises
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
-import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from edgeguard.disk import locked, sync
 from edgeguard.errors import MissingExtraError, ModelError
 from edgeguard.model import manifest
 from edgeguard.model.adapter_files import adapter_hash
@@ -52,6 +49,12 @@ def built_folder(recipe: Recipe, *, cache_dir: Path) -> Path:
     return cache_dir / "models" / f"{recipe.name}-{digest[:_KEY_DIGITS]}"
 
 
+def find_built(recipe: Recipe, *, cache_dir: Path | None = None) -> Path | None:
+    """The folder of the model, if it has been built."""
+    folder = built_folder(recipe, cache_dir=cache_dir or default_cache_dir())
+    return folder if manifest.is_complete(folder) else None
+
+
 def build(recipe: Recipe, *, cache_dir: Path | None = None, progress: Progress = silent) -> Path:
     """The folder of the built model; instant if it is there already."""
     cache = cache_dir or default_cache_dir()
@@ -78,7 +81,8 @@ def _build_into(folder: Path, recipe: Recipe, *, downloads: Path, progress: Prog
     try:
         path = fetch(recipe.source, downloads=downloads, scratch=raw, progress=progress)
         _convert(path, recipe, folder=made, progress=progress)
-        _flush(made)
+        for written in (*made.iterdir(), made):  # a power cut must not leave the rename without its content
+            sync(written)
         made.rename(folder)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -140,21 +144,3 @@ def builder_hash() -> str:
     for path in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()
-
-
-def _flush(folder: Path) -> None:
-    """Bring the folder to the disk, so that after a power cut the rename cannot have survived its content."""
-    for path in (*folder.iterdir(), folder):
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold the file lock; the kernel lets go of it when the process ends, however it ends."""
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

@@ -17,5 +17,14 @@ def default_cache_dir() -> Path:
 
 def compiled_directory(folder: Path, provider: str) -> Path:
     """Where ``provider`` keeps what it has compiled the model in ``folder`` to."""
-    digest = hashlib.sha256(str(folder.absolute()).encode()).hexdigest()[:8]
-    return default_cache_dir() / "compiled" / f"{folder.name}-{provider}-{digest}"
+    return default_cache_dir() / "compiled" / f"{folder.name}-{provider}-{_digest(folder)}"
+
+
+def compiled_directories(folder: Path) -> tuple[Path, ...]:
+    """What any provider has compiled the model in ``folder`` to, or has begun to."""
+    found = (default_cache_dir() / "compiled").glob(f"*{folder.name}-*-{_digest(folder)}*")
+    return tuple(sorted(path for path in found if path.is_dir()))
+
+
+def _digest(folder: Path) -> str:
+    return hashlib.sha256(str(folder.absolute()).encode()).hexdigest()[:8]

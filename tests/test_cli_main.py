@@ -131,7 +131,7 @@ MISTAKES = {
     "no such file": (["check", "nowhere.toml"], 2, "nowhere.toml: cannot be read"),
     "no such profile": (["check", "robot.toml", "--profile", "nowhere.json"], 7, "nowhere.json"),
     "no such model": (["model", "build", "smollm3"], 2, "smollm2-135m"),
-    "no such folder": (["model", "inspect", "nowhere"], 5, "nowhere"),
+    "no such folder": (["model", "inspect", "./nowhere"], 5, "nowhere"),
 }
 
 

@@ -13,7 +13,9 @@ from edgeguard.cli.model import add_parser
 from edgeguard.errors import ConfigError, ModelError
 from edgeguard.model.build import build
 from edgeguard.model.options import GraphOptions, Weights
+from edgeguard.places import compiled_directory
 from tests.adapters import write_adapter
+from tests.robot import CONFIG
 from tests.tiny import tiny_recipe, write_tiny_gguf
 
 
@@ -38,6 +40,17 @@ def test_build_prints_the_folder_and_inspect_reads_it(recipe: Path, capsys: pyte
         assert words in said
     assert run("inspect", folder, "--json") == 0
     assert json.loads(capsys.readouterr().out)["kv_bytes_per_token"] == 512
+
+
+def test_inspect_finds_what_has_been_built_by_its_name(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cache = ("--cache", str(recipe.parent / "cache"))
+    variant = f"{recipe}:q8"
+    with pytest.raises(ModelError, match=rf"has not been built: edgeguard model build --cache .*/cache {variant}$"):
+        run("inspect", variant, *cache)
+    assert run("build", variant, *cache) == 0
+    folder = capsys.readouterr().out.strip()
+    assert run("inspect", variant, "--json", *cache) == 0
+    assert json.loads(capsys.readouterr().out)["folder"] == folder
 
 
 def test_help_names_the_recipes(capsys: pytest.CaptureFixture[str]) -> None:
@@ -70,14 +83,17 @@ def test_build_takes_weights_and_an_adapter_and_says_what_there_is(
 
 
 def test_list_names_what_there_is_and_prune_removes_what_nobody_finds(
-    recipe: Path, capsys: pytest.CaptureFixture[str]
+    recipe: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cache = recipe.parent / "cache"
+    monkeypatch.setenv("EDGEGUARD_CACHE", str(cache))
     options = ("--cache", str(cache))
     assert run("build", str(recipe), *options) == 0
     kept = Path(capsys.readouterr().out.strip())
     assert run("build", f"{recipe}:q8,head=f16", *options) == 0
     old = Path(capsys.readouterr().out.strip())
+    compiled = compiled_directory(old, "openvino")
+    compiled.mkdir(parents=True)
     assert run("list", *options) == 0
     said = capsys.readouterr().out
     assert "tiny:q8,head=f16" in said
@@ -85,6 +101,10 @@ def test_list_names_what_there_is_and_prune_removes_what_nobody_finds(
     facts = json.loads((old / "manifest.json").read_text())
     (old / "manifest.json").write_text(json.dumps({**facts, "builder": "an earlier one"}))
     (kept.parent / ".tiny-interrupted" / "raw").mkdir(parents=True)
+    config = recipe.parent / "robot.toml"
+    config.write_text(f'[model]\nfolder = "{old}"\n{CONFIG}')
+    assert run("prune", "--json", *options, str(config)) == 0
+    assert [model["name"] for model in json.loads(capsys.readouterr().out)["models"]] == ["not finished"]
     assert run("prune", *options) == 0
     assert "would be removed: edgeguard model prune --yes" in capsys.readouterr().out
     assert old.exists()
@@ -92,6 +112,7 @@ def test_list_names_what_there_is_and_prune_removes_what_nobody_finds(
     names = [model["name"] for model in json.loads(capsys.readouterr().out)["models"]]
     assert names == ["not finished", "tiny:q8,head=f16"]
     assert [path for path in kept.parent.iterdir() if path.is_dir()] == [kept]
+    assert not compiled.exists(), "nor would anybody read what it was compiled to"
 
 
 NO_VARIANTS = [

@@ -1,18 +1,19 @@
-"""``edgeguard model``: build, inspect, list, prune."""
+"""``edgeguard model``: build, inspect, compile; what lies in the cache is ``model_cache``'s."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from edgeguard.cli.model_cache import add_cache_option, add_cache_parsers
 from edgeguard.cli.progress import progress_bars
+from edgeguard.cli.quantity import scaled
+from edgeguard.errors import ModelError
 
 if TYPE_CHECKING:
-    from edgeguard.model.cache import CachedModel
     from edgeguard.model.inspect import ModelSummary
 
 _BUILD_HELP = """\
@@ -46,7 +47,8 @@ a term beside the file's exact weights, or added into dense ones.
 _INSPECT_HELP = """\
 Prints architecture, parameters, precision per kind of tensor, the bytes that every pass reads and the bytes that the
 KV cache takes per token. The last two, with the memory's bandwidth, say how fast a pass can be at best. The files
-of a folder with a manifest are hashed, so a damaged one is named.
+of a folder with a manifest are hashed, so a damaged one is named. MODEL is a folder (with a /), or the name of what
+'edgeguard model build' has built.
 """
 
 
@@ -70,12 +72,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         description=_BUILD_HELP.format(recipes=", ".join(known())),
     )
     build.add_argument("recipe", metavar="NAME", help="the name of a recipe, or a recipe file (*.toml)")
-    build.add_argument(
-        "--cache",
-        type=Path,
-        metavar="DIR",
-        help="where models are kept (default: $EDGEGUARD_CACHE, else edgeguard/ in the user's cache)",
-    )
+    add_cache_option(build)
     kinds = [kind.value for kind in Weights]
     for part, what in (("weights", "the layers' matrices"), ("head", "the head"), ("embedding", "the embedding")):
         build.add_argument(f"--{part}", choices=kinds, help=f"how to store {what} (default: as in the file)")
@@ -94,7 +91,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="what is inside a model folder",
         description=_INSPECT_HELP,
     )
-    inspect.add_argument("folder", type=Path, metavar="PATH", help="a model folder")
+    inspect.add_argument("model", metavar="MODEL", help="a model folder (with a /), or a name as of build")
+    add_cache_option(inspect)
     inspect.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     inspect.set_defaults(func=_inspect)
     compiling = own.add_parser(
@@ -104,17 +102,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     compiling.add_argument("config", type=Path, metavar="CONFIG")
     compiling.set_defaults(func=_compile)
-    listing = own.add_parser("list", help="the models in the cache")
-    prune = own.add_parser(
-        "prune",
-        help="take models off the disk that this version does not find any more",
-        description="Lists what an earlier version of edgeguard built and what was never finished; --yes removes it.",
-    )
-    prune.add_argument("--yes", action="store_true", help="remove them; without it they are only listed")
-    for command, func in ((listing, _list), (prune, _prune)):
-        command.add_argument("--cache", type=Path, metavar="DIR", help="as of build")
-        command.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
-        command.set_defaults(func=func)
+    add_cache_parsers(own)
 
 
 def _build(arguments: argparse.Namespace) -> int:
@@ -145,59 +133,29 @@ def _compile(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _list(arguments: argparse.Namespace) -> int:
-    from edgeguard.model.cache import cached_models
-    from edgeguard.places import default_cache_dir
-
-    models = cached_models(arguments.cache or default_cache_dir())
-    _show_models(models, as_json=arguments.json)
-    return 0
-
-
-def _prune(arguments: argparse.Namespace) -> int:
-    from edgeguard.model.cache import cached_models, remove
-    from edgeguard.places import default_cache_dir
-
-    models = [model for model in cached_models(arguments.cache or default_cache_dir()) if not model.usable]
-    _show_models(models, as_json=arguments.json)
-    if arguments.yes:
-        remove(models)
-    if not arguments.json:
-        size = _megabytes(sum(model.size_bytes for model in models))
-        print(f"{size} removed" if arguments.yes else f"{size} would be removed: edgeguard model prune --yes")
-    return 0
-
-
-def _show_models(models: Sequence[CachedModel], *, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps({"models": [asdict(model) for model in models]}, default=str))
-        return
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console(highlight=False)
-    if models:
-        console.print(f"in {models[0].folder.parent}:", soft_wrap=True)
-    table = Table(box=None, pad_edge=False)
-    table.add_column("model", overflow="fold")
-    table.add_column("size", justify="right", no_wrap=True)
-    table.add_column("found by", no_wrap=True)
-    table.add_column("folder", no_wrap=True)
-    for model in models:
-        found_by = "this version" if model.usable else "nobody"
-        table.add_row(model.name, _megabytes(model.size_bytes), found_by, model.folder.name)
-    console.print(table)
-
-
 def _inspect(arguments: argparse.Namespace) -> int:
     from edgeguard.model.inspect import inspect
 
-    summary = inspect(arguments.folder)
+    summary = inspect(_find(arguments.model, cache_dir=arguments.cache))
     if arguments.json:
         print(json.dumps(asdict(summary), default=str))
     else:
         _print_tables(summary)
     return 0
+
+
+def _find(name: str, *, cache_dir: Path | None) -> Path:
+    """The folder that is named, or the one that was built; nothing is built for a look."""
+    from edgeguard.model.build import find_built
+    from edgeguard.model.variant import find_variant, names_folder
+
+    if names_folder(name):
+        return Path(name)
+    folder = find_built(find_variant(name), cache_dir=cache_dir)
+    if folder is None:
+        there = f"--cache {cache_dir} " if cache_dir is not None else ""
+        raise ModelError(f"{name!r} has not been built: edgeguard model build {there}{name}")
+    return folder
 
 
 def _print_tables(summary: ModelSummary) -> None:
@@ -212,8 +170,8 @@ def _print_tables(summary: ModelSummary) -> None:
         facts.add_row("adapter", summary.adapter)
     facts.add_row("vocabulary", f"{summary.vocabulary} tokens")
     facts.add_row("context", f"{summary.context} tokens" if summary.context else "not stated")
-    facts.add_row("weights", _megabytes(summary.stored_bytes))
-    facts.add_row("bytes per pass", _megabytes(summary.bytes_per_pass))
+    facts.add_row("weights", scaled(summary.stored_bytes, "B"))
+    facts.add_row("bytes per pass", scaled(summary.bytes_per_pass, "B"))
     facts.add_row("KV cache per token", f"{summary.kv_bytes_per_token:,} bytes")
     facts.add_row("accuracy level", "not quantised" if summary.accuracy_level is None else str(summary.accuracy_level))
     facts.add_row("logits", f"{summary.logits} position{'s' if summary.logits == 'all' else ''}")
@@ -223,14 +181,10 @@ def _print_tables(summary: ModelSummary) -> None:
         kinds.add_column(heading, justify="right")
     for kind in summary.tensors:
         kinds.add_row(
-            kind.purpose, kind.precision, str(kind.tensors), f"{kind.parameters:,}", _megabytes(kind.stored_bytes)
+            kind.purpose, kind.precision, str(kind.tensors), f"{kind.parameters:,}", scaled(kind.stored_bytes, "B")
         )
     console = Console()
     console.print(f"[bold]{summary.name}[/bold]  {summary.folder}", highlight=False)
     console.print(facts)
     console.print()
     console.print(kinds)
-
-
-def _megabytes(size: int) -> str:
-    return f"{size / 1e6:,.1f} MB"

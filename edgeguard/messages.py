@@ -37,7 +37,7 @@ def request_message(request: Request, *, admit: bool = True) -> Message:
         "answer_by_ns": request.answer_by_ns,
         "shadow": request.shadow,
         "level": request.level.value,
-        "stretch": request.stretch,
+        "margin": request.margin,
         "admit": admit,
         **observation_message(request.observation),
     }
@@ -51,8 +51,8 @@ def read_request(message: Mapping[str, Any]) -> tuple[Request, bool] | None:
         return None
     request_id, epoch, answer_by_ns = numbers
     level = message.get("level", ThermalLevel.NOMINAL.value)
-    stretch = message.get("stretch", 1)
-    if not _is_integer(level) or level not in list(ThermalLevel) or not _is_factor(stretch):
+    margin = message.get("margin", 1)
+    if not _is_integer(level) or level not in list(ThermalLevel) or not _is_factor(margin):
         return None
     request = Request(
         request_id=request_id,
@@ -61,7 +61,7 @@ def read_request(message: Mapping[str, Any]) -> tuple[Request, bool] | None:
         answer_by_ns=answer_by_ns,
         shadow=message.get("shadow") is True,
         level=ThermalLevel(level),
-        stretch=float(stretch),
+        margin=float(margin),
     )
     return request, message.get("admit") is not False
 

@@ -146,14 +146,21 @@ class Rig:
             self.step()
         self.now_ns = until_ns
 
-    def cycle(self, values: Mapping[str, Any] | None = None, *, latency_ms: float = 100, **fields: Any) -> Any:
+    def cycle(
+        self,
+        values: Mapping[str, Any] | None = None,
+        *,
+        latency_ms: float = 100,
+        rung: str | None = None,
+        **fields: Any,
+    ) -> Any:
         """One whole period: an observation, its answer after ``latency_ms``, and the rest; returns the last record."""
         start_ns = self.now_ns
         self.observe(**fields)
         request = self.effects.request
         self.advance(latency_ms)
         if request is not None:
-            self.answer(values, request=request)
+            self.answer(values, request=request, **({} if rung is None else {"rung": rung}))
         self.advance(max(0, start_ns + self.settings.period_ns - self.now_ns) / NS_PER_MS)
         return self.records[-1] if self.records else None
 

@@ -91,6 +91,9 @@ class Witness:
         assert not record.shadow
         answer = record.answer
         assert answer is not None
+        assert answer.values is not None
+        for field in self.settings.rung_fields[answer.rung]:
+            assert field.accepts(answer.values[field.name]), "more was applied than its plan may say"
         request = self.asked[answer.request_id]
         assert answer.request_id not in self.applied, "applied twice"
         self.applied.add(answer.request_id)

@@ -121,11 +121,11 @@ def test_requests_and_answers_survive_the_trip():
     assert read_answer(carried(answer_message(ANSWER))) == ANSWER
 
 
-def test_a_request_says_how_far_its_bound_is_stretched_and_never_below_what_was_measured():
-    stretched = replace(REQUEST, stretch=2.25)
-    assert read_request(carried(request_message(stretched))) == (stretched, True)
+def test_a_request_says_how_many_times_its_bound_it_is_left_and_never_below_what_was_measured():
+    with_margin = replace(REQUEST, margin=2.25)
+    assert read_request(carried(request_message(with_margin))) == (with_margin, True)
     for wrong in (0.5, 0, -1, True, "2", None):
-        assert read_request(carried({**request_message(REQUEST), "stretch": wrong})) is None
+        assert read_request(carried({**request_message(REQUEST), "margin": wrong})) is None
 
 
 @given(st.sampled_from([request_message(REQUEST), answer_message(ANSWER)]), st.data())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -97,7 +98,8 @@ def ask(
     left_ns: int = 100 * NS_PER_S,
     clock: FakeClock | None = None,
     admit: bool = True,
-    stretch: float = 1.0,
+    margin: float = 1.0,
+    level: ThermalLevel = ThermalLevel.NOMINAL,
     **more: Value,
 ) -> Answer:
     """What is answered when so much time is left; the model takes none of it."""
@@ -112,7 +114,8 @@ def ask(
             epoch=1,
             observation=Observation(fields=observation(**more), captured_ns=0),
             answer_by_ns=NS_PER_S + left_ns,
-            stretch=stretch,
+            margin=margin,
+            level=level,
         ),
         admit=admit,
         token_by_token=False,
@@ -169,11 +172,11 @@ def test_the_first_rung_whose_bound_fits_what_is_left_runs(
     ("of", "offset_ns", "rung"),
     [(0, 0, "full"), (0, -1, "brief"), (1, 0, "brief"), (1, -1, "least"), (2, 0, "least"), (2, -1, "")],
 )
-def test_a_bound_that_the_guard_stretches_makes_a_cheaper_rung_run_and_the_last_one_prove(
+def test_a_margin_on_the_bounds_makes_a_cheaper_rung_run_and_the_last_one_prove(
     ladder: tuple[LanguageModel, ...], bounds_ns: list[int], of: int, offset_ns: int, rung: str
 ) -> None:
-    """Where no stretched bound fits, the guard has foreseen a miss; then an answer that is on time is the proof."""
-    answer = ask(rungs_of(ladder), left_ns=(1 if of == 2 else 2) * bounds_ns[of] + offset_ns, stretch=2.0)
+    """Where no bound fits with its margin the guard has foreseen a miss; then an answer on time is the proof."""
+    answer = ask(rungs_of(ladder), left_ns=(1 if of == 2 else 2) * bounds_ns[of] + offset_ns, margin=2.0)
     assert (answer.rung if answer.finish is Finish.COMPLETE else "") == rung
 
 
@@ -213,6 +216,25 @@ def test_a_rung_that_was_never_measured_does_not_run(ladder: tuple[LanguageModel
     none = ask(rungs_of(ladder, profile_of("of another ladder")))
     assert none.finish is Finish.INFEASIBLE
     assert none.detail.count("never measured") == len(NAMES)
+
+
+@pytest.mark.parametrize(
+    ("level", "times"), [(ThermalLevel.NOMINAL, (1, 1)), (ThermalLevel.HOT, (2, 1)), (ThermalLevel.THROTTLED, (2, 2))]
+)
+def test_beyond_what_a_rung_has_seen_its_bound_is_stretched_by_the_factor_once(
+    ladder: tuple[LanguageModel, ...], bounds_ns: list[int], level: ThermalLevel, times: tuple[int, int]
+) -> None:
+    """The better rung was measured on a nominal board only, the cheapest on a hot one too."""
+    seen = profile_of("full", "least")
+    hot = profile_of("least", level=ThermalLevel.HOT)
+    profile = replace(seen, bounds=(*seen.bounds, *hot.bounds))
+    full, _, least = (Rung(model=one, planner=planner_of(one, profile, 2.0)) for one in ladder)
+    assert [ask([rung], level=level).bound_ns for rung in (full, least)] == [
+        times[0] * bounds_ns[0],
+        times[1] * bounds_ns[2],
+    ]
+    assert ask([full, least], level=level, margin=1.5, left_ns=3 * times[0] * bounds_ns[0] // 2).rung == "full"
+    assert ask([full, least], level=level, margin=1.5, left_ns=3 * times[0] * bounds_ns[0] // 2 - 1).rung == "least"
 
 
 def test_without_a_profile_or_admission_the_best_rung_runs(ladder: tuple[LanguageModel, ...]) -> None:

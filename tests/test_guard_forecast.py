@@ -71,11 +71,20 @@ class TestLevel:
         assert rig.mode is Mode.ARMED
         record = rig.cycle(latency_ms=140)
         assert record.budget.bound_ns == 150 * MS
-        assert rig.request.stretch == 1.5
+        assert (rig.request.level, rig.request.margin) == (ThermalLevel.HOT, 1.0), "the worker applies the factor"
         assert record.decision.source is Source.MODEL
         assert rig.state.doubt.exceeded == 0
         rig.cycle(latency_ms=160)
         assert rig.state.doubt.exceeded == 1
+
+    @pytest.mark.parametrize(("latency_ms", "exceeded"), [(140, 0), (160, 1)])
+    def test_a_bound_that_the_worker_states_has_the_factor_in_it_already(self, latency_ms, exceeded):
+        rig = Rig(settings(STRETCHED)).arm()
+        rig.step(board=board(ThermalLevel.HOT))
+        rig.observe()
+        rig.advance(latency_ms)
+        rig.answer(bound_ns=150 * MS)
+        assert rig.state.doubt.exceeded == exceeded
 
     def test_without_a_calibration_there_is_no_level(self, armed):
         armed.bound_ns = None
@@ -114,7 +123,7 @@ class TestDrift:
         assert armed.mode is Mode.ARMED
         assert record.decision.source is Source.MODEL
         assert record.budget.bound_ns == 135 * MS
-        assert armed.observe().request.stretch == MARGIN
+        assert armed.observe().request.margin == MARGIN
         (said,) = armed.named("margin on the bound")
         assert said.startswith("5 of the last 12 requests took more than the bound of 90 ms, and 1% may; 59 in a row")
 

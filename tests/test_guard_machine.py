@@ -21,7 +21,7 @@ from plant import PLANT, settings
 
 from edgeguard.clock import NS_PER_MS
 from edgeguard.guard.interface import Refusal, WorkerPhase
-from edgeguard.types import Answer, Cause, Finish, Mode, Observation, OperatorWord
+from edgeguard.types import Answer, BoardState, Cause, Finish, Mode, Observation, OperatorWord, ThermalLevel
 from edgeguard.types.wire import LinkState, MotorFlag
 
 MS = NS_PER_MS
@@ -41,7 +41,25 @@ PLANTS = (
         )
         + '[guard.actions]\nemergency = "hold"\nterminal = "torque_off"\n[guard]\ndwell_ms = 300\n'
     ),
+    settings(
+        PLANT
+        + """
+        [budget]
+        uncalibrated_factor = 1.5
+        [[plan]]
+        name = "full"
+        [[plan]]
+        name = "cautious"
+        [plan.schema]
+        type = "object"
+        [plan.schema.properties]
+        speed = { enum = [0, 0.5] }
+        turn = { enum = ["straight"] }
+        grip = { type = "boolean" }
+        """
+    ),
 )
+RUNGS = ("", "full", "cautious", "one that is not there")
 answers = st.fixed_dictionaries(
     {
         "speed": st.sampled_from([Decimal("0.5"), Decimal("-0.2"), Decimal("1.0"), 0, 7, math.nan, "fast", None]),
@@ -49,6 +67,10 @@ answers = st.fixed_dictionaries(
         "grip": st.booleans(),
     }
 )
+claims = st.fixed_dictionaries(
+    {"rung": st.sampled_from(RUNGS), "bound_ns": st.sampled_from([None, -1, 0, 50 * MS, 10**15])}
+)
+"""What a worker says of an answer."""
 readings = st.sampled_from([0.1, 0.4, 2.0, 11.0, None, math.nan, math.inf, "near", True])
 
 
@@ -115,12 +137,27 @@ class GuardMachine(RuleBasedStateMachine):
     def refuse(self, cause):
         self.world.step(refusal=Refusal(cause=cause, detail="refused"))
 
-    @rule(values=answers, finish=st.sampled_from(Finish), epoch=st.integers(-1, 1), back=st.integers(-1, 3))
-    def answer(self, values, finish, epoch, back):
+    @rule(
+        values=answers, finish=st.sampled_from(Finish), epoch=st.integers(-1, 1), back=st.integers(-1, 3), said=claims
+    )
+    def answer(self, values, finish, epoch, back, said):
         asked = self.world.request
         if asked is not None:
-            about = {"request_id": asked.request_id - back, "epoch": asked.epoch + epoch}
+            about = {"request_id": asked.request_id - back, "epoch": asked.epoch + epoch, **said}
             self.world.step(answers=(Answer(finish=finish, values=values, **about),))
+
+    @rule(
+        level=st.sampled_from(ThermalLevel),
+        critical=st.booleans(),
+        hotter_ms=st.lists(st.integers(50, 300), max_size=2),
+    )
+    def change_the_board(self, level, critical, hotter_ms):
+        self.world.hotter_ns = tuple(bound_ms * MS for bound_ms in sorted(hotter_ms))
+        self.world.step(
+            board=BoardState(
+                level=level, observed=True, critical=critical, hottest_c=None, read_ns=self.world.now_ns, detail="hot"
+            )
+        )
 
     @rule(words=st.lists(st.sampled_from(OperatorWord), min_size=1, max_size=2))
     def speak(self, words):
@@ -191,6 +228,7 @@ def live(world: World, dice: random.Random, steps: int) -> set[Mode]:
             world.cycle(
                 dice.choice([FAST, {**FAST, "turn": "left"}]),
                 latency_ms=dice.choice([20, 100, 150, 186, 199]),
+                rung=None if dice.random() < 0.97 else dice.choice(RUNGS),
                 **fields,
             )
         elif chance < 0.85:
@@ -228,7 +266,7 @@ TRUSTING = [replace(plant, alarm_at=math.inf) for plant in PLANTS]
 """A life of faults would be one long drift alarm: the short stories above have that."""
 
 
-@pytest.mark.parametrize("plant", TRUSTING, ids=["plain", "long deadline", "clamps"])
+@pytest.mark.parametrize("plant", TRUSTING, ids=["plain", "long deadline", "clamps", "ladder"])
 def test_a_long_life_of_faults(plant):
     assert live(World(plant), random.Random(7), 4_000) == set(Mode)
 

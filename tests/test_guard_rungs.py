@@ -49,6 +49,15 @@ def test_a_smaller_schema_has_some_of_the_whole_ones_values(speed: str, problem:
     assert any(problem in one for one in caught.value.problems), caught.value.problems
 
 
+def test_a_field_that_the_whole_answer_has_not_is_refused() -> None:
+    text = (PLANT + CAUTIOUS.replace("SPEED", SLOW)).replace("grip = { const = false }", "horn = { const = false }")
+    with pytest.raises(ConfigError) as caught:
+        settings(text)
+    said = "\n".join(caught.value.problems)
+    assert "answer.schema has no field 'horn'; it has: speed, turn, grip" in said
+    assert "axis 'gripper' needs the field 'grip'" in said
+
+
 def test_an_axis_that_multiplies_needs_both_of_its_fields() -> None:
     text = (PLANT + CAUTIOUS.replace("SPEED", SLOW)).replace('turn = { enum = ["straight"] }', "")
     with pytest.raises(ConfigError, match="axis 'angular' needs the field 'turn'"):

@@ -99,17 +99,17 @@ class Attempt:
         )
 
     def _choose(self) -> list[int]:
-        """The prompt of the rung that runs: of the first whose bound, as far as the guard stretches it, fits; else of
-        the last, if its bound as calibrated does. What it takes to look at one is taken from those below it.
+        """The prompt of the rung that runs: of the first whose bound, with the guard's margin, fits; else of the last,
+        if its bound as calibrated does. What it takes to look at one is taken from those below it.
         """
-        looks = [(rung, self._request.stretch) for rung in self._rungs[:-1]] + [(self._rungs[-1], 1.0)]
+        looks = [(rung, self._request.margin) for rung in self._rungs[:-1]] + [(self._rungs[-1], 1.0)]
         refusals: list[str] = []
         looked_ns = self._started_ns
-        for rung, stretch in looks:
+        for rung, margin in looks:
             self._model, self._planner, self._plan = rung.model, rung.planner, None
             prompt = self._model.prompt.request(self._request.observation.fields)
             self._tokenise_ns = self._clock.now_ns() - self._started_ns
-            left_ns = int((self._request.answer_by_ns - looked_ns) / stretch)
+            left_ns = int((self._request.answer_by_ns - looked_ns) / margin)
             refusal = self._refusal(prompt, left_ns=left_ns)
             if not refusal:
                 return prompt

@@ -15,7 +15,7 @@ from edgeguard.errors import AnswerError, IncompleteAnswerError
 from edgeguard.guard.causes import TABLE
 from edgeguard.guard.envelope import Verdict, admit
 from edgeguard.guard.events import EventName, event
-from edgeguard.guard.forecast import bound_in_force_ns, level_in_force, note_answer, note_cut_off, stretch_in_force
+from edgeguard.guard.forecast import bound_in_force_ns, level_asked, margin_in_force, note_answer, note_cut_off
 from edgeguard.guard.rules import engaged_rails, truth
 from edgeguard.guard.sensing import stamped
 from edgeguard.guard.state import Cycle, Engagement
@@ -135,13 +135,10 @@ def _ask(turn: Turn, cycle: Cycle, observation: Observation, budget: Budget) -> 
         observation=observation,
         answer_by_ns=turn.now_ns + left_ns,
         shadow=not engages,
-        level=level_in_force(turn.inputs.worker.promise, turn.board),
-        stretch=stretch_in_force(
-            turn.inputs.worker.promise,
-            turn.board,
-            doubt=turn.doubt,
-            uncalibrated_factor=turn.settings.uncalibrated_factor,
+        level=level_asked(
+            turn.inputs.worker.promise, turn.board, uncalibrated_factor=turn.settings.uncalibrated_factor
         ),
+        margin=margin_in_force(turn.doubt),
     )
     turn.next_request_id += 1
     turn.cycle = replace(cycle, request=turn.request, forecast=forecast)

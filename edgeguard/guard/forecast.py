@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 
 from edgeguard.budget.drift import REPROOF, Drift
-from edgeguard.clock import ms_from_ns
+from edgeguard.clock import NS_PER_MS
 from edgeguard.guard.events import EventName, event
 from edgeguard.guard.interface import Promise
 from edgeguard.guard.state import Cycle
@@ -25,9 +25,15 @@ _CUT_OFF = (Finish.DEADLINE, Finish.ERROR)
 """What their requests would have taken will never be known."""
 
 
-def level_in_force(promise: Promise | None, board: BoardState | None) -> ThermalLevel:
-    """The level whose bound is asked for: the board's, but none harsher than the harshest that has a bound."""
-    return ThermalLevel.NOMINAL if promise is None else min(_board_level(promise, board), promise.reached)
+def level_asked(
+    promise: Promise | None, board: BoardState | None, *, uncalibrated_factor: float | None
+) -> ThermalLevel:
+    """The level that a request names: the board's. The worker knows the factor too; where there is none, a request at
+    a level without a bound is of the harshest that has one.
+    """
+    if promise is None:
+        return ThermalLevel.NOMINAL
+    return _known_level(promise, board) if uncalibrated_factor is None else _board_level(promise, board)
 
 
 def bound_in_force_ns(
@@ -36,16 +42,12 @@ def bound_in_force_ns(
     """What a request takes at most, as far as is known now; ``None`` without a calibration."""
     if promise is None:
         return None
-    stretch = stretch_in_force(promise, board, doubt=doubt, uncalibrated_factor=uncalibrated_factor)
-    return math.ceil(promise.bounds_ns[level_in_force(promise, board)] * stretch)
+    return math.ceil(_bound_ns(promise, board, uncalibrated_factor) * margin_in_force(doubt))
 
 
-def stretch_in_force(
-    promise: Promise | None, board: BoardState | None, *, doubt: Drift, uncalibrated_factor: float | None
-) -> float:
-    """How many times as long as calibrated the bound is now."""
-    stretch = 1.0 if promise is None else _stretch(promise, board, uncalibrated_factor)
-    return stretch * MARGIN if doubt.alarmed else stretch
+def margin_in_force(doubt: Drift) -> float:
+    """How many times its bound a request is left now."""
+    return MARGIN if doubt.alarmed else 1.0
 
 
 def watch_forecast(turn: Turn) -> None:
@@ -82,14 +84,14 @@ def note_cut_off(turn: Turn, cycle: Cycle) -> None:
 
 def _note(turn: Turn, cycle: Cycle, *, took_ns: int | None, bound_ns: int | None) -> None:
     """Feed the detectors. ``took_ns`` is ``None`` for a request that was cut off before its time was known: a miss.
+    ``bound_ns`` is what it was admitted with, if the worker says so: that of the rung that ran, at its level.
 
     A request that was not left its bound says nothing: it would be cut off too often in the best of health.
     """
     promise = turn.inputs.worker.promise
     if promise is None or cycle.forecast:
         return
-    bound_ns = promise.bounds_ns[level_in_force(promise, turn.board)] if bound_ns is None else bound_ns
-    least_ns = bound_ns * _stretch(promise, turn.board, turn.settings.uncalibrated_factor)
+    least_ns = _bound_ns(promise, turn.board, turn.settings.uncalibrated_factor) if bound_ns is None else bound_ns
     doubted = turn.doubt.alarmed
     turn.doubt = _after(turn, turn.doubt, promise, exceeded=took_ns is None or took_ns > least_ns)
     turn.drift = _after(turn, turn.drift, promise, exceeded=took_ns is None or took_ns > least_ns * MARGIN)
@@ -107,11 +109,7 @@ def _after(turn: Turn, drift: Drift, promise: Promise, *, exceeded: bool) -> Dri
 
 
 def _words(turn: Turn, drift: Drift, promise: Promise, *, margin: float = 1.0) -> str:
-    bound_ms = (
-        ms_from_ns(promise.bounds_ns[level_in_force(promise, turn.board)])
-        * _stretch(promise, turn.board, turn.settings.uncalibrated_factor)
-        * margin
-    )
+    bound_ms = _bound_ns(promise, turn.board, turn.settings.uncalibrated_factor) / NS_PER_MS * margin
     return (
         f"{drift.exceeded} of the last {drift.known} requests took more than the bound of {bound_ms:.0f} ms, "
         f"and {promise.alpha * 100:g}% may; {REPROOF} in a row that do not will end this"
@@ -126,5 +124,11 @@ def _is_uncalibrated(promise: Promise, board: BoardState | None) -> bool:
     return _board_level(promise, board) >= len(promise.bounds_ns)
 
 
-def _stretch(promise: Promise, board: BoardState | None, factor: float | None) -> float:
-    return factor if factor is not None and _is_uncalibrated(promise, board) else 1.0
+def _known_level(promise: Promise, board: BoardState | None) -> ThermalLevel:
+    return min(_board_level(promise, board), promise.reached)
+
+
+def _bound_ns(promise: Promise, board: BoardState | None, factor: float | None) -> float:
+    """As calibrated; at a level that was never reached the worst known one times the factor, if there is one."""
+    bound_ns = promise.bounds_ns[_known_level(promise, board)]
+    return bound_ns * factor if factor is not None and _is_uncalibrated(promise, board) else bound_ns

@@ -36,8 +36,8 @@ class Pass:
 class Request:
     """What the guard asks of the worker. ``answer_by_ns`` is the last useful monotonic time.
 
-    ``level`` is the board's thermal level now: the bound is that level's. ``stretch`` (at least 1) is how many times
-    its bound the guard leaves a request, for what it has seen since that was measured.
+    ``level`` is the board's thermal level now: the bound is that level's. ``margin`` (at least 1) is how many times its
+    bound the guard leaves a request, while too many of them exceed it.
     """
 
     request_id: int
@@ -46,7 +46,7 @@ class Request:
     answer_by_ns: int
     shadow: bool = False
     level: ThermalLevel = ThermalLevel.NOMINAL
-    stretch: float = 1.0
+    margin: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ from edgeguard.types import Value
 from tests.engine_setup import load, write_config
 
 MODELS = Path(__file__).parent / "layouts" / "models"
-EXACT = ("genai", "genai_separate", "optimum/model.onnx")
+EXACT = ("genai", "genai_separate", "optimum/model.onnx", "optimum/decoder_model_merged.onnx")
 ROUNDED = ("genai_int4", "genai_fp16", "optimum/model_fp16.onnx", "optimum/model_q4.onnx")
 LAYOUTS = (*EXACT, *ROUNDED, "optimum/model_quantized.onnx")
 HALF = pytest.param(
@@ -65,8 +65,9 @@ def test_every_layout_says_what_its_source_says(layout: str, tmp_path: Path, sai
         assert greedy(model, [int(token) for token in said["prompt"]], len(said["tokens"])) == said["tokens"]
 
 
-def test_optimums_own_runtime_says_the_same(said: dict[str, list[float]]) -> None:
-    optimum = json.loads((MODELS / "optimum.json").read_bytes())
+@pytest.mark.parametrize("file", ["optimum.json", "merged.json"])
+def test_optimums_own_runtime_says_the_same(file: str, said: dict[str, list[float]]) -> None:
+    optimum = json.loads((MODELS / file).read_bytes())
     assert (optimum["prompt"], optimum["tokens"]) == (said["prompt"], said["tokens"])
 
 
@@ -99,7 +100,7 @@ def test_the_same_command_comes_out_of_every_layout_of_the_same_weights(tmp_path
     assert len(commands) == 1, commands
 
 
-@pytest.mark.parametrize("layout", ["genai", "optimum/model.onnx", HALF])
+@pytest.mark.parametrize("layout", ["genai", "optimum/model.onnx", "optimum/decoder_model_merged.onnx", HALF])
 def test_a_cache_can_go_back(layout: str, tmp_path: Path) -> None:
     """The prefix is kept, the rest is dropped, however long what came after it was; shared or growing."""
     model = load(write_config(tmp_path), MODELS / layout)
@@ -130,10 +131,9 @@ def test_a_genai_folder_may_ask_for_positions(tmp_path: Path, said: dict[str, li
 
 
 def test_inputs_that_exporters_add_have_their_one_value(tmp_path: Path, said: dict[str, list[float]]) -> None:
-    """``use_cache_branch`` of a merged decoder, ``num_logits_to_keep`` of newer ones."""
+    """``num_logits_to_keep``; the ``use_cache_branch`` of a merged decoder has its own layout above."""
     folder = Path(shutil.copytree(MODELS / "optimum", tmp_path / "model"))
     proto = onnx.load(folder / "model.onnx")
-    proto.graph.input.append(helper.make_tensor_value_info("use_cache_branch", TensorProto.BOOL, [1]))
     proto.graph.input.append(helper.make_tensor_value_info("num_logits_to_keep", TensorProto.INT64, []))
     onnx.save(proto, folder / "model.onnx")
     model = load(write_config(tmp_path), folder / "model.onnx", full_head=True)

@@ -3,12 +3,15 @@
 Run once, in environments of their own, because the two want different transformers:
 ``pip install torch==2.13.0 optimum-onnx onnxruntime`` and ``python tests/layouts/export.py optimum``;
 ``pip install torch==2.13.0 onnxruntime onnxruntime-genai onnx-ir 'transformers>=5'`` and the same with ``genai``.
+``pip install torch==2.13.0 optimum==1.20.0 transformers==4.41.2 onnx-ir onnxruntime`` and ``merged``, when ``optimum``
+is made: versions that still export a decoder merged of two branches, as thousands of published folders have it.
 Weights are random but seeded, so all folders answer alike; ``*.json`` beside them hold what a tool's own runtime says
 behind a prompt: the greedy tokens, and the first logits.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import shutil
 import subprocess
@@ -19,6 +22,7 @@ from typing import Any
 
 import onnx
 import torch
+from onnx.external_data_helper import set_external_data
 from onnxruntime.quantization import QuantType, quantize_dynamic
 from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
 from onnxruntime.transformers.float16 import convert_float_to_float16
@@ -39,6 +43,7 @@ CORPUS = (
 )
 PROMPT = "go slowly to the door"
 NEW_TOKENS = 8
+SMALLEST_SHARED_BYTES = 1024
 
 
 def source(folder: Path) -> None:
@@ -96,6 +101,30 @@ def optimum_layouts(folder: Path) -> None:
     quantize_dynamic(made / "model.onnx", made / "model_quantized.onnx", weight_type=QuantType.QInt8)
 
 
+def merged_layout(folder: Path) -> None:
+    """Optimum's older ``decoder_model_merged.onnx``; its weights are those of ``model.onnx``, and are read from there.
+
+    That file is beside it and holds the same bytes, so that they need not be stored a second time.
+    """
+    from optimum.exporters.onnx import main_export
+    from optimum.onnxruntime import ORTModelForCausalLM
+
+    torch.onnx.export = functools.partial(torch.onnx.export, dynamo=False)  # what was the default at its time
+    made, store = folder / "merged", MODELS / "optimum" / "model.onnx"
+    main_export(str(folder), output=made, task="text-generation-with-past", legacy=True)
+    said = said_by(
+        ORTModelForCausalLM.from_pretrained(made, use_cache=True, use_merged=True, use_io_binding=False), made
+    )
+    (MODELS / "merged.json").write_text(json.dumps(said))
+    merged, stored = onnx.load(made / "decoder_model_merged.onnx"), store.read_bytes()
+    for tensor in merged.graph.initializer:
+        weights = onnx.numpy_helper.to_array(tensor).tobytes()
+        if len(weights) >= SMALLEST_SHARED_BYTES:
+            set_external_data(tensor, store.name, offset=stored.index(weights), length=len(weights))
+            tensor.ClearField("raw_data")
+    (store.parent / "decoder_model_merged.onnx").write_bytes(merged.SerializeToString())
+
+
 def genai_layouts(folder: Path) -> None:
     """GroupQueryAttention with a shared buffer: QKV in one product or three, in float32, float16 and int4."""
     variants: dict[str, tuple[str, str, list[str]]] = {
@@ -122,8 +151,8 @@ def genai_layouts(folder: Path) -> None:
 
 def main() -> None:
     """The layouts of one tool, from nothing."""
-    make = {"optimum": optimum_layouts, "genai": genai_layouts}[sys.argv[1]]
-    for old in MODELS.glob(f"{sys.argv[1]}*"):
+    make = {"optimum": optimum_layouts, "genai": genai_layouts, "merged": merged_layout}[sys.argv[1]]
+    for old in MODELS.glob(f"{sys.argv[1]}*/"):
         shutil.rmtree(old)
     MODELS.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:

@@ -9,6 +9,7 @@ Knows nothing of what the messages mean.
 from __future__ import annotations
 
 import json
+import select
 import socket
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -19,8 +20,14 @@ from edgeguard.errors import EdgeguardError
 MESSAGE_LIMIT_BYTES = 128 * 1024
 """Below Linux's default socket buffer (212,992 bytes): a packet above the buffer cannot be sent at all."""
 
+PEER_LIMIT_BYTES = 16 * 1024
+"""What the guard takes at most from a caller, a client or its worker. Several of them fit into a message of its own."""
+
 DRAIN_LIMIT = 32
 """How many messages one call takes at most, so that a talkative peer cannot hold the tick."""
+
+DRAIN_FULL_MESSAGES = 2
+"""How many of the greatest length: to read one of 16 kB takes 2 ms when it is made of numbers."""
 
 Message = dict[str, Any]
 
@@ -41,7 +48,7 @@ def decode(packet: bytes) -> Message | None:
     """The message in ``packet``, or ``None`` when it is not one: garbage is dropped, not fatal."""
     try:
         message = json.loads(packet, parse_float=Decimal)
-    except (ValueError, RecursionError):
+    except (ValueError, ArithmeticError, RecursionError):  # ArithmeticError: an exponent beyond every Decimal
         return None
     return message if isinstance(message, dict) and isinstance(message.get("type"), str) else None
 
@@ -66,15 +73,15 @@ class Channel:
         self.garbage = 0
 
     @classmethod
-    def pair(cls) -> tuple[Channel, socket.socket]:
+    def pair(cls, *, limit_bytes: int = MESSAGE_LIMIT_BYTES) -> tuple[Channel, socket.socket]:
         """Our end, and the peer's socket to hand to another process (its ``fileno`` through ``pass_fds``)."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        return cls(ours), theirs
+        return cls(ours, limit_bytes=limit_bytes), theirs
 
     @classmethod
-    def from_fd(cls, fd: int) -> Channel:
+    def from_fd(cls, fd: int, *, limit_bytes: int = MESSAGE_LIMIT_BYTES) -> Channel:
         """The end that a parent process left open at ``fd``."""
-        return cls(socket.socket(fileno=fd))
+        return cls(socket.socket(fileno=fd), limit_bytes=limit_bytes)
 
     def fileno(self) -> int:
         return self._socket.fileno()
@@ -90,15 +97,21 @@ class Channel:
                 socket.send_fds(self._socket, [packet], list(fds))
             else:
                 self._socket.send(packet)
-        except (BlockingIOError, InterruptedError):
-            return False
-        except OSError:
+        except (BrokenPipeError, ConnectionResetError):
             self.closed = True
+            return False
+        except OSError:  # full, beyond the socket's buffer, or the kernel is short of memory: the peer is still there
             return False
         return True
 
+    def wait(self, timeout_s: float) -> bool:
+        """Until there is something to receive, or the peer has gone; false when nothing came for so long."""
+        poll = select.poll()  # select.select knows no descriptor above 1,023, and a caller may have many open
+        poll.register(self._socket, select.POLLIN)
+        return bool(poll.poll(timeout_s * 1000))
+
     def receive(self) -> list[Message]:
-        """What has arrived, oldest first, at most ``DRAIN_LIMIT`` messages."""
+        """What has arrived, oldest first, of at most ``DRAIN_LIMIT`` messages; of long ones fewer."""
         return [message for message, _ in self._drain(max_fds=0)]
 
     def receive_with_fds(self) -> list[tuple[Message, list[int]]]:
@@ -107,7 +120,9 @@ class Channel:
 
     def _drain(self, *, max_fds: int) -> list[tuple[Message, list[int]]]:
         arrived: list[tuple[Message, list[int]]] = []
-        for _ in range(DRAIN_LIMIT):
+        taken_bytes = taken = 0
+        while taken < DRAIN_LIMIT and taken_bytes < DRAIN_FULL_MESSAGES * self._limit_bytes:
+            taken += 1
             fds: list[int] = []
             try:
                 if max_fds:
@@ -124,6 +139,7 @@ class Channel:
             if not packet:  # SEQPACKET: zero bytes mean that the peer has closed; we never send empty packets
                 self.closed = True
                 break
+            taken_bytes += len(packet)
             message = decode(packet)
             if message is None:
                 self.garbage += 1

@@ -72,6 +72,15 @@ class FakeClock:
         self._suspended_ns += for_ns
 
 
+def boottime_offset_ns(clock: Clock, *, known_ns: int) -> int:
+    """By how much boot time is ahead of monotonic time: ``known_ns``, as long as two readings allow it.
+
+    Between any two readings the process may be set aside for as long as the machine likes: that is no suspend.
+    """
+    before_ns, boottime_ns, after_ns = clock.now_ns(), clock.boottime_ns(), clock.now_ns()
+    return min(max(known_ns, boottime_ns - after_ns), boottime_ns - before_ns)
+
+
 def ms_from_ns(value_ns: int) -> float:
     """Milliseconds, for people and files."""
     return value_ns / NS_PER_MS

@@ -27,6 +27,9 @@ from typing import Any, TypeGuard
 from edgeguard.channel import Message
 from edgeguard.types import Answer, BoardState, Finish, Observation, Pass, Request, ThermalLevel, Value
 
+DETAIL_CHARS = 500
+"""Of what anybody says in words: it goes into every record while its cause holds."""
+
 
 def request_message(request: Request, *, admit: bool = True) -> Message:
     """``admit`` false: answer whatever the bound says (calibration measures what admission would refuse)."""
@@ -90,7 +93,7 @@ def answer_message(answer: Answer) -> Message:
         "epoch": answer.epoch,
         "finish": answer.finish.value,
         "values": None if answer.values is None else dict(answer.values),
-        "detail": answer.detail[:500],
+        "detail": answer.detail[:DETAIL_CHARS],
         "rung": answer.rung,
         "bound_ns": answer.bound_ns,
         "times_ns": [answer.started_ns, answer.finished_ns, answer.tokenise_ns, answer.parse_ns],
@@ -118,8 +121,8 @@ def read_answer(message: Mapping[str, Any]) -> Answer | None:
         epoch=numbers[1],
         finish=Finish(message["finish"]),
         values=values,
-        detail=str(message.get("detail", "")),
-        rung=str(message.get("rung", "")),
+        detail=str(message.get("detail", ""))[:DETAIL_CHARS],
+        rung=str(message.get("rung", ""))[:DETAIL_CHARS],
         bound_ns=bound_ns,
         started_ns=times_ns[0],
         finished_ns=times_ns[1],
@@ -140,7 +143,7 @@ def board_message(state: BoardState) -> Message:
         "critical": state.critical,
         "hottest_c": state.hottest_c,
         "read_ns": state.read_ns,
-        "detail": state.detail[:500],
+        "detail": state.detail[:DETAIL_CHARS],
     }
 
 
@@ -166,7 +169,8 @@ def _is_flat(value: object) -> TypeGuard[dict[str, Value]]:
 
 
 def _is_integer(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool)
+    """Of 64 bits: times and counts are, and arithmetic with floats fails on what is beyond every float."""
+    return isinstance(value, int) and not isinstance(value, bool) and -(1 << 63) <= value < 1 << 63
 
 
 def _is_factor(value: object) -> TypeGuard[int | float | Decimal]:

@@ -20,9 +20,9 @@ is read again before every request, so that a test changes the worker while it r
      "start": "ready"}               or "fail", "crash", "hang"
 
 Faults: ``hang`` (stops reading and answering), ``spin`` (like hang, but busy), ``crash`` (SIGKILL), ``exit`` (leaves
-by itself), ``silent`` (no answer), ``late`` (an answer 50 ms after ``answer_by_ns``), ``invalid`` (a value outside the
-schema), ``missing`` (a field is missing), ``garbage`` (bytes that are no message, and messages of a wrong shape, before
-the answer), ``foreign`` (an answer of another epoch), ``twice`` (the same answer two times), ``error`` (``finish`` =
+by itself), ``hangup`` (closes its channel and lives on), ``silent`` (no answer), ``late`` (an answer 50 ms after
+``answer_by_ns``), ``invalid`` (a value outside the schema), ``missing`` (a field is missing), ``garbage`` (bytes that
+are no message, and messages of a wrong shape, before the answer), ``long`` (texts that no answer has), ``foreign`` (an answer of another epoch), ``twice`` (the same answer two times), ``error`` (``finish`` =
 error), ``deadline`` (gives up).
 """
 
@@ -220,6 +220,10 @@ class FakeWorker:
             os.kill(os.getpid(), signal.SIGKILL)
         if fault == "exit":
             raise SystemExit(0)
+        if fault == "hangup":
+            self._socket.close()
+            self._channel.close()
+            self._hang()
         if fault in ("hang", "spin"):
             self._hang(busy=fault == "spin")
         answer = self._answer(request, admit=admit, fault=fault)
@@ -230,6 +234,10 @@ class FakeWorker:
         if fault == "garbage":
             for packet in (b"\xff\xfe{", b"[]", encode({"type": "answer", "request_id": "x"}), encode({"type": "?"})):
                 self._socket.send(packet)
+            self._socket.send(b'{"type": "answer", "confidence": 1E+9999999999999999999}')
+        if fault == "long":
+            self._socket.send(encode({**answer_message(answer), "detail": "x" * 100_000, "finish": "error"}))
+            self._socket.send(encode({**answer_message(answer), "rung": "y" * 10_000, "detail": "z" * 5_000}))
         message = answer_message(answer)
         if fault == "foreign":
             message["epoch"] += 1

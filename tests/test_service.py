@@ -22,9 +22,9 @@ import pytest
 from robot import AHEAD, Robot, motors
 from service_rig import EDGEGUARD, ServedRobot, served
 
-from edgeguard.channel import encode
+from edgeguard.channel import PEER_LIMIT_BYTES, encode
 from edgeguard.clock import NS_PER_S
-from edgeguard.service.entrance import CLIENT_LIMIT, MESSAGE_LIMIT_BYTES
+from edgeguard.service.entrance import CLIENT_LIMIT
 from edgeguard.service.sockets import CONTROL_SOCKET, MESSAGE_SCHEMA, NO_STAMP_NS, OBSERVE_SOCKET, received_observation
 from edgeguard.types import Action, Cause, CycleRecord, Mode
 
@@ -185,7 +185,11 @@ GARBAGE = {
     "nested fields": encode({"type": "observation", "fields": {"said": {"a": 1}}, "age_ms": 0}),
     "ages that are none": encode({"type": "observation", "fields": AHEAD, "age_ms": 0, "ages_ns": {"said": "x"}}),
     "deeper than any parser": b"[" * 10_000,
-    "oversized": encode({"type": "observation", "fields": {"said": "x" * MESSAGE_LIMIT_BYTES}, "age_ms": 0}),
+    "an exponent beyond every decimal": b'{"type": "observation", "fields": {}, "age_ms": 1E+9999999999999999999}',
+    "an age beyond every float": encode(
+        {"type": "observation", "fields": AHEAD, "age_ms": 0, "ages_ns": {"said": 10**400}}
+    ),
+    "oversized": encode({"type": "observation", "fields": {"said": "x" * PEER_LIMIT_BYTES}, "age_ms": 0}),
 }
 
 
@@ -308,7 +312,7 @@ def test_the_schema_is_printed_and_knows_every_kind_of_message(service):
         "status",
         "records",
     ]
-    assert str(MESSAGE_LIMIT_BYTES) in schema["description"]
+    assert str(PEER_LIMIT_BYTES) in schema["description"]
 
 
 # Signals.

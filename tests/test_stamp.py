@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
+import numpy as np
 import pytest
 
+from edgeguard.channel import PEER_LIMIT_BYTES
 from edgeguard.clock import NS_PER_MS, NS_PER_S, FakeClock
 from edgeguard.errors import ObservationError
 from edgeguard.runtime.stamp import observe
@@ -52,6 +55,26 @@ def test_an_impossible_age_is_refused(age):
 def test_an_observation_has_one_time_of_capture():
     with pytest.raises(ObservationError, match="both given"):
         observe({}, now_ns=NOW_NS, age_ms=1, captured_ns=5)
+
+
+@pytest.mark.parametrize(
+    ("reading", "becomes"), [(np.float32(0.5), 0.5), (np.float64(0.1), 0.1), (np.int64(-3), -3), (Fraction(1, 4), 0.25)]
+)
+def test_numbers_of_other_libraries_become_pythons(reading, becomes):
+    value = observe({"front_m": reading}, now_ns=NOW_NS).fields["front_m"]
+    assert value == becomes
+    assert isinstance(value, type(becomes))
+
+
+@pytest.mark.parametrize("reading", [np.zeros(3), [1.0], {"a": 1}, b"go", object(), np.bool_(True)])
+def test_what_no_field_holds_is_refused_by_name(reading):
+    with pytest.raises(ObservationError, match="front_m is a .*a text, a number, True or False"):
+        observe({"front_m": reading}, now_ns=NOW_NS)
+
+
+def test_an_observation_beyond_what_the_guard_takes_is_refused_and_its_longest_field_named():
+    with pytest.raises(ObservationError, match=f"at most {PEER_LIMIT_BYTES} are taken, and said is its longest"):
+        observe({"front_m": 1.0, "said": "x" * PEER_LIMIT_BYTES}, now_ns=NOW_NS)
 
 
 def test_the_fake_clock_moves_only_when_told_and_shows_a_suspend():

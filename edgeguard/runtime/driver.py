@@ -11,7 +11,7 @@ import dataclasses
 from collections import deque
 from typing import Protocol
 
-from edgeguard.clock import Clock
+from edgeguard.clock import Clock, boottime_offset_ns
 from edgeguard.guard.core import step
 from edgeguard.guard.interface import Effects, Inputs, Refusal, WorkerStatus
 from edgeguard.guard.settings import Settings
@@ -94,7 +94,7 @@ class Driver:
         self._recorder = recorder
         self._clock = clock
         now_ns = clock.now_ns()
-        self._boottime_origin_ns = clock.boottime_ns() - now_ns
+        self._boottime_origin_ns = self._boottime_offset_ns = clock.boottime_ns() - now_ns
         self.state = GuardState.initial(now_ns=now_ns, latched=latch.latched)
         self.wake_ns = now_ns
         self.lateness = Lateness()
@@ -118,6 +118,7 @@ class Driver:
         conditions = self.conditions
         if self._latch.problem is not None:
             conditions += ((Cause.LATCH_FILE, self._latch.problem),)
+        self._boottime_offset_ns = boottime_offset_ns(self._clock, known_ns=self._boottime_offset_ns)
         inputs = Inputs(
             worker=self._worker.status,
             link=self.link_status,
@@ -126,7 +127,7 @@ class Driver:
             answers=answers,
             operator=operator,
             conditions=conditions,
-            boottime_offset_ns=self._clock.boottime_ns() - self._clock.now_ns() - self._boottime_origin_ns,
+            boottime_offset_ns=self._boottime_offset_ns - self._boottime_origin_ns,
             lateness_ns=lateness_ns,
             board=self._board.newest(now_ns),
         )

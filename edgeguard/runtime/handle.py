@@ -13,7 +13,6 @@ records. One thread at a time. Times are monotonic nanoseconds inside; an observ
 from __future__ import annotations
 
 import json
-import select
 import subprocess
 import sys
 from collections import deque
@@ -229,7 +228,7 @@ class Guard:
         if self._channel.closed:
             raise self._gone()
         if timeout_s:
-            select.select([self._channel.fileno()], [], [], timeout_s)
+            self._channel.wait(timeout_s)
         while messages := self._channel.receive():
             for message in messages:
                 self._take(message)

@@ -15,7 +15,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from edgeguard.channel import Channel
+from edgeguard.channel import PEER_LIMIT_BYTES, Channel
 from edgeguard.clock import NS_PER_S, Clock, SystemClock
 from edgeguard.errors import ConfigError, EdgeguardError
 from edgeguard.guard.sensing import stop_word
@@ -131,7 +131,7 @@ class GuardProcess:
 def main(argv: list[str]) -> int:
     """``FD`` is the caller's channel, ``OPTIONS`` the ``Options`` as JSON."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever started us, and ends us through the channel
-    channel = Channel.from_fd(int(argv[0]))
+    channel = Channel.from_fd(int(argv[0]), limit_bytes=PEER_LIMIT_BYTES)
     try:
         options = from_plain(Options, json.loads(argv[1]))
         process = GuardProcess(options=options, audience=Caller(channel), clock=SystemClock())

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
+from numbers import Integral, Real
 
+from edgeguard.channel import PEER_LIMIT_BYTES, encode
 from edgeguard.clock import NS_PER_MS, NS_PER_S, ms_from_ns, ns_from_ms
 from edgeguard.errors import ObservationError
+from edgeguard.messages import observation_message
 from edgeguard.types import Observation, Value
 
 FUTURE_TOLERANCE_NS = NS_PER_MS
@@ -46,7 +50,27 @@ def observe(
             f"another clock's stamp; {_CONVERSION}"
         )
     ages_ns = {name: _age_ns(f"field_ages_ms[{name!r}]", age) for name, age in (field_ages_ms or {}).items()}
-    return Observation(fields=dict(fields), captured_ns=min(captured_ns, now_ns), ages_ns=ages_ns)
+    values = {name: _value(name, value) for name, value in fields.items()}
+    observation = Observation(fields=values, captured_ns=min(captured_ns, now_ns), ages_ns=ages_ns)
+    n_bytes = len(encode({"type": "observation", **observation_message(observation)}))
+    if n_bytes > PEER_LIMIT_BYTES:
+        longest = max(values, key=lambda name: len(str(values[name])))
+        raise ObservationError(
+            f"an observation of {n_bytes} bytes; at most {PEER_LIMIT_BYTES} are taken, and {longest} is its longest field"
+        )
+    return observation
+
+
+def _value(name: str, value: object) -> Value:
+    """As the types that travel; numpy's numbers, which are registered as what they are, become Python's."""
+    if value is None or isinstance(value, (str, bool, int, float, Decimal)):
+        return value
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
+        return float(value)
+    kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
+    raise ObservationError(f"{name} is a {kind}; a field is a text, a number, True or False, or None for no reading")
 
 
 def _age_ns(name: str, age_ms: float) -> int:

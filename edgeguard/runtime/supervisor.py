@@ -12,16 +12,19 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
-from edgeguard.channel import Channel, Message
+from edgeguard.channel import PEER_LIMIT_BYTES, Channel, Message
 from edgeguard.clock import NS_PER_MS
 from edgeguard.guard.interface import Promise, WorkerPhase, WorkerStatus
-from edgeguard.messages import read_answer, request_message
+from edgeguard.messages import DETAIL_CHARS, read_answer, request_message
 from edgeguard.types import Answer, Finish, Request
 
 SPAWNER_MODULE = "edgeguard.engine.spawner"
 
 BACK_OFF_FIRST_NS = 200 * NS_PER_MS
 BACK_OFF_LIMIT_NS = 10_000 * NS_PER_MS
+
+LEAVES_WITHIN_NS = 1_000 * NS_PER_MS
+"""A worker that has closed its channel ends by itself; one that does not is killed."""
 
 SPAWNER_ENDS_WITHIN_S = 2.0
 """Its channel closed, it kills its worker and ends. A second one starts at the operator's word, in no counted tick."""
@@ -53,6 +56,7 @@ class Supervisor:
         self._reason: str | None = None  # why it is about to end, if we know
         self._failures = 0
         self._start_at_ns: int | None = 0
+        self._kill_at_ns: int | None = None  # it has hung up, and is to have ended by then
         self.ready: Mapping[str, Any] = {}
         self.pid: int | None = None
         self.starts = 0
@@ -70,7 +74,9 @@ class Supervisor:
     def poll(self, now_ns: int) -> list[Answer]:
         """Take what has arrived, do what is due, and return the answers."""
         self._listen_to_spawner(now_ns)
-        answers = self._listen_to_worker()
+        answers = self._listen_to_worker(now_ns)
+        if self._kill_at_ns is not None and now_ns >= self._kill_at_ns:
+            self._kill()
         if self._start_at_ns is not None and now_ns >= self._start_at_ns and self._phase is WorkerPhase.GONE:
             self._start()
         return answers
@@ -89,14 +95,14 @@ class Supervisor:
         self._phase, self._detail, self._reason = WorkerPhase.GONE, reason, reason
         self._start_at_ns = None  # the spawner's word that it has gone sets the time
         self._close_worker()
-        if self._spawner_channel is not None:
-            self._spawner_channel.send({"type": "kill"})
+        self._kill()
 
     def retry(self) -> None:
         """The operator's word: forget the failures and try again."""
         if self._phase is WorkerPhase.UNAVAILABLE:
             self._failures = 0
             self._phase, self._detail, self._start_at_ns = WorkerPhase.GONE, "tried again by the operator", 0
+            self._kill()  # one that was given up may live on
 
     def close(self) -> None:
         """Let both processes end; the spawner takes the worker with it."""
@@ -105,10 +111,10 @@ class Supervisor:
 
     def _start(self) -> None:
         spawner = self._spawner_channel or self._start_spawner()
-        self._worker_channel, theirs = Channel.pair()
+        self._worker_channel, theirs = Channel.pair(limit_bytes=PEER_LIMIT_BYTES)
         sent = spawner.send({"type": "spawn", "argv": self._argv}, fds=[theirs.fileno()])
         theirs.close()
-        self.ready, self.pid, self._start_at_ns, self._reason = {}, None, None, None
+        self.ready, self.pid, self._start_at_ns, self._kill_at_ns, self._reason = {}, None, None, None, None
         self.starts += 1
         if sent:
             self._phase, self._detail = WorkerPhase.WARMING, "starting"
@@ -166,7 +172,7 @@ class Supervisor:
         back_off_ns = min(BACK_OFF_LIMIT_NS, BACK_OFF_FIRST_NS << (self._failures - 1))
         self._phase, self._start_at_ns = WorkerPhase.GONE, now_ns + back_off_ns
 
-    def _listen_to_worker(self) -> list[Answer]:
+    def _listen_to_worker(self, now_ns: int) -> list[Answer]:
         answers: list[Answer] = []
         if self._worker_channel is None:
             return answers
@@ -174,8 +180,10 @@ class Supervisor:
             answer = self._read(message)
             if answer is not None:
                 answers.append(answer)
-        if self._worker_channel is not None and self._worker_channel.closed and self._phase is WorkerPhase.READY:
+        if self._worker_channel is not None and self._worker_channel.closed:
+            self._close_worker()
             self._phase, self._detail = WorkerPhase.GONE, "the worker closed its channel"
+            self._kill_at_ns = now_ns + LEAVES_WITHIN_NS
         return answers
 
     def _read(self, message: Message) -> Answer | None:
@@ -189,12 +197,18 @@ class Supervisor:
             self.ready = message
             self._phase, self._detail = WorkerPhase.READY, "ready"
         elif kind == "warming":
-            self._detail = f"{message.get('phase', 'warming')} {message.get('done', '')}/{message.get('total', '')}"
+            progress = f"{message.get('phase', 'warming')} {message.get('done', '')}/{message.get('total', '')}"
+            self._detail = progress[:DETAIL_CHARS]
         elif kind == "failed":
-            self._detail = self._reason = str(message.get("error", "failed"))
+            self._detail = self._reason = str(message.get("error", "failed"))[:DETAIL_CHARS]
             if message.get("exit_code", 1) != 1:  # a mistake in the set-up: trying again would not mend it
                 self._give_up(self._detail)
         return None
+
+    def _kill(self) -> None:
+        self._kill_at_ns = None
+        if self._spawner_channel is not None:
+            self._spawner_channel.send({"type": "kill"})
 
     def _give_up(self, reason: str) -> None:
         self._close_worker()

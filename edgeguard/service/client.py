@@ -5,7 +5,6 @@ Waits for replies, up to ``PATIENCE_S``; ``GuardGoneError`` when there is no gua
 
 from __future__ import annotations
 
-import select
 import socket
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -80,7 +79,7 @@ class ServiceClient:
         """Every decision and every event from now on; ends with ``GuardGoneError`` when the guard does."""
         self._ask({"type": "records"}, reply="done")
         while not self._channel.closed:
-            select.select([self._channel], [], [])
+            self._channel.wait(PATIENCE_S)
             for message in self._channel.receive():
                 if message["type"] == "record":
                     yield from_plain(CycleRecord, message["record"])
@@ -110,7 +109,7 @@ class ServiceClient:
                     return one
                 if one["type"] == "refused":
                     raise EdgeguardError(f"{self._file}: {one.get('error')}")
-            if self._channel.closed or not select.select([self._channel], [], [], PATIENCE_S)[0]:
+            if self._channel.closed or not self._channel.wait(PATIENCE_S):
                 break
             arrived = self._channel.receive()
         ended = "has ended" if self._channel.closed else f"does not answer within {PATIENCE_S:g} s"

@@ -13,12 +13,11 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from edgeguard.channel import Channel, Message
+from edgeguard.channel import PEER_LIMIT_BYTES, Channel, Message
 from edgeguard.clock import NS_PER_MS, ms_from_ns
 from edgeguard.errors import AlreadyRunningError, ConfigError
 from edgeguard.service.peer import Peer
 
-MESSAGE_LIMIT_BYTES = 16 * 1024
 CLIENT_LIMIT = 8
 
 WINDOW_NS = 20 * NS_PER_MS
@@ -31,7 +30,7 @@ class Client:
     """One connection. ``messages`` counts those of this window, garbage included; ``listens``: it wants the records."""
 
     def __init__(self, sock: socket.socket) -> None:
-        self.channel = Channel(sock, limit_bytes=MESSAGE_LIMIT_BYTES)
+        self.channel = Channel(sock, limit_bytes=PEER_LIMIT_BYTES)
         self.messages = 0
         self.listens = False
 
@@ -41,7 +40,7 @@ class Client:
         garbage = self.channel.garbage - garbage_before
         self.messages += len(arrived) + garbage
         if garbage:
-            self.refuse(f"no message: a JSON object with a type, of at most {MESSAGE_LIMIT_BYTES} bytes")
+            self.refuse(f"no message: a JSON object with a type, of at most {PEER_LIMIT_BYTES} bytes")
         return arrived
 
     def refuse(self, why: str) -> None:

@@ -12,6 +12,9 @@ import socket
 
 from edgeguard.clock import NS_PER_US
 
+LIMIT_BYTES = 4095
+"""systemd ignores a longer message (NOTIFY_BUFFER_MAX), and with it the watchdog's word in it."""
+
 
 class Notifier:
     """One notify socket. ``watchdog_ns`` is the interval within which the manager wants to hear of us, if it does."""
@@ -33,10 +36,10 @@ class Notifier:
         return cls(os.environ.get("NOTIFY_SOCKET"), watchdog_ns=watchdog_ns)
 
     def say(self, *lines: str) -> None:
-        """Assignments such as ``READY=1``, together in one message."""
+        """Assignments such as ``READY=1``, together in one message; of a long one only the beginning is said."""
         if self._socket is not None and lines:
             with contextlib.suppress(OSError):  # full, or there is no manager any more
-                self._socket.sendto("\n".join(lines).encode(), self._address)
+                self._socket.sendto("\n".join(lines).encode(errors="replace")[:LIMIT_BYTES], self._address)
 
     def close(self) -> None:
         if self._socket is not None:

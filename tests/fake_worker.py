@@ -22,8 +22,9 @@ is read again before every request, so that a test changes the worker while it r
 Faults: ``hang`` (stops reading and answering), ``spin`` (like hang, but busy), ``crash`` (SIGKILL), ``exit`` (leaves
 by itself), ``hangup`` (closes its channel and lives on), ``silent`` (no answer), ``late`` (an answer 50 ms after
 ``answer_by_ns``), ``invalid`` (a value outside the schema), ``missing`` (a field is missing), ``garbage`` (bytes that
-are no message, and messages of a wrong shape, before the answer), ``long`` (texts that no answer has), ``foreign`` (an answer of another epoch), ``twice`` (the same answer two times), ``error`` (``finish`` =
-error), ``deadline`` (gives up).
+are no message, and messages of a wrong shape, before the answer), ``long`` (texts that no answer has), ``foreign`` (an
+answer of another epoch), ``twice`` (the same answer two times), ``error`` (``finish`` = error), ``deadline`` (gives
+up).
 """
 
 from __future__ import annotations

@@ -123,7 +123,9 @@ def test_a_late_answer_is_thrown_away_and_counted(robot):
     assert late >= 1
 
 
-@pytest.mark.parametrize("fault", ["invalid", "missing", "foreign", "garbage", "long", "hangup", "twice", "error", "deadline"])
+@pytest.mark.parametrize(
+    "fault", ["invalid", "missing", "foreign", "garbage", "long", "hangup", "twice", "error", "deadline"]
+)
 def test_what_the_worker_says_wrongly_is_never_applied_and_never_fatal(robot, fault):
     with robot.guarded() as guard:
         robot.behave(faults={"*": fault})

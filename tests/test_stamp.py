@@ -68,7 +68,7 @@ def test_numbers_of_other_libraries_become_pythons(reading, becomes):
 
 @pytest.mark.parametrize("reading", [np.zeros(3), [1.0], {"a": 1}, b"go", object(), np.bool_(True)])
 def test_what_no_field_holds_is_refused_by_name(reading):
-    with pytest.raises(ObservationError, match="front_m is a .*a text, a number, True or False"):
+    with pytest.raises(ObservationError, match=r"front_m is a .*a text, a number, True or False"):
         observe({"front_m": reading}, now_ns=NOW_NS)
 
 

@@ -56,7 +56,8 @@ def observe(
     if n_bytes > PEER_LIMIT_BYTES:
         longest = max(values, key=lambda name: len(str(values[name])))
         raise ObservationError(
-            f"an observation of {n_bytes} bytes; at most {PEER_LIMIT_BYTES} are taken, and {longest} is its longest field"
+            f"an observation of {n_bytes} bytes; at most {PEER_LIMIT_BYTES} are taken, and {longest} is its longest "
+            "field"
         )
     return observation
 

@@ -32,7 +32,7 @@ from edgeguard.bench.calibration.sampling import Block, Sampler
 from edgeguard.bench.calibration.scoring import bounds_of, by_cell, fit_cost, price_requests
 from edgeguard.bench.calibration.summary import provisional_profile
 from edgeguard.bench.calibration.sweep import time_passes
-from edgeguard.bench.calibration.verdict import percentile_name
+from edgeguard.bench.calibration.words import percentile_name
 from edgeguard.bench.observations import draw_fields
 from edgeguard.bench.percentile import percentile as percentile_of
 from edgeguard.bench.subject import Subject, model_subject

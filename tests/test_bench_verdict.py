@@ -10,7 +10,8 @@ from bench_robot import config, made_profile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgeguard.bench.calibration.verdict import Overhead, Verdict, duration, judge, overhead_of, percentile_name
+from edgeguard.bench.calibration.verdict import Overhead, Verdict, judge, overhead_of
+from edgeguard.bench.calibration.words import duration, percentile_name
 from edgeguard.budget import RequestTimes, Soak
 from edgeguard.clock import NS_PER_MS, NS_PER_S
 from edgeguard.errors import BoundError

@@ -22,12 +22,13 @@ from edgeguard.bench.calibration.profile_store import write_profile
 from edgeguard.bench.calibration.sample import Sample
 from edgeguard.bench.calibration.sampling import Block
 from edgeguard.bench.calibration.verdict import Overhead, judge
+from edgeguard.bench.calibration.words import cell_name
 from edgeguard.budget import Bound, PassTimes, Profile, RequestTimes, Schedule, Soak, parse_profile, profile_text
 from edgeguard.budget.roofline import Machine, Model
 from edgeguard.cli.main import main
 from edgeguard.clock import NS_PER_MS
 from edgeguard.report.budget_bar import parts_of
-from edgeguard.report.coverage import cell_name, coverage_of
+from edgeguard.report.coverage import coverage_of
 from edgeguard.report.estimates import estimates_of
 from edgeguard.report.page import Report, page
 from edgeguard.report.samples import Samples, read_samples
@@ -238,8 +239,11 @@ def test_what_was_visited_and_what_was_not_is_said() -> None:
     assert dict(full.visited)["thermal levels"] == "nominal: 60, hot: 60, throttled: 60"
     assert dict(full.visited)["temperature"] == "45 to 77 °C"
     assert dict(full.visited)["load"] == "beside 'a planner'"
-    assert dict(full.visited)["heating"] == "16 min by spare cores, from 60 to 75 °C"
-    assert dict(quick.visited)["heating"] == "none"
+    assert (
+        dict(full.visited)["heating"]
+        == "heated for 16 min from 60 to 75 °C (spare cores), temperature and latency flat"
+    )
+    assert dict(quick.visited)["heating"] == "not heated"
     assert set(dict(full.missed)) == {"beyond p99", "other machines"}
     tepid = replace(hot_profile(), soak=Soak(elapsed_ns=1, heater="", latency_flat=False))
     assert "not become as hot as it gets" in dict(coverage_of(tepid).missed)["the thermal limit"]
@@ -254,11 +258,9 @@ def test_a_level_that_was_never_reached_is_named_with_what_the_guard_then_does()
 
 def test_a_cell_is_named_by_what_sets_it_apart() -> None:
     bound: Bound = made_profile().bounds[0]
-    assert cell_name(bound) == "nominal"
-    assert (
-        cell_name(replace(bound, level=ThermalLevel.HOT, rung="brief", drafted=True))
-        == 'hot, rung "brief", with a draft'
-    )
+    hot = replace(bound, level=ThermalLevel.HOT, rung="brief", drafted=True)
+    assert cell_name(bound) == "nominal board"
+    assert cell_name(hot) == "hot board, rung 'brief', with a draft"
 
 
 def test_passes_stand_beside_their_estimate_where_model_and_machine_are_known() -> None:

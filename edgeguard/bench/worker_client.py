@@ -35,13 +35,15 @@ EXIT_LIMIT_NS = 2 * NS_PER_S
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
-    """What the worker says of itself once it is warm. ``bound_ns`` only if it was given a profile."""
+    """What the worker says of itself once it is warm. ``bound_ns`` only if it was given a profile; ``placement`` is
+    where the nodes of its graph are, in words."""
 
     identity: Mapping[str, str]
     prefix_tokens: int
     capacity_tokens: int
     bound_ns: int | None
     pass_sizes: tuple[int, ...]
+    placement: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,4 +208,5 @@ def _read_ready(message: Mapping[str, Any]) -> Ready:
         capacity_tokens=message["capacity_tokens"],
         bound_ns=message["bound_ns"],
         pass_sizes=tuple(sorted(message["pass_sizes"])),
+        placement=str(message.get("placement", "")),
     )

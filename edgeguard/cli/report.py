@@ -168,8 +168,7 @@ def _show(report: Report, file: Path) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from edgeguard.bench.calibration.verdict import percentile_name
-    from edgeguard.report.coverage import cell_name
+    from edgeguard.bench.calibration.words import cell_name, percentile_name
 
     verdict, coverage = report.verdict, report.coverage
     console = Console(highlight=False)

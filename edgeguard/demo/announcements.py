@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edgeguard.bench.calibration.cached import Calibration
-from edgeguard.bench.calibration.verdict import percentile_name
+from edgeguard.bench.calibration.words import percentile_name
 from edgeguard.clock import ms_from_ns
 from edgeguard.demo.comparison import Comparison
 from edgeguard.demo.faults import Fault

@@ -10,8 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from edgeguard.bench.calibration.verdict import duration, percentile_name
-from edgeguard.budget import Bound, Profile, Soak
+from edgeguard.bench.calibration.words import (
+    disturbed_words,
+    duration,
+    heating_words,
+    load_words,
+    percentile_name,
+    worker_words,
+)
+from edgeguard.budget import Profile
 from edgeguard.clock import NS_PER_S, ms_from_ns
 from edgeguard.types import ThermalLevel
 
@@ -30,12 +37,6 @@ def coverage_of(profile: Profile) -> Coverage:
     return Coverage(visited=tuple(_visited(profile)), missed=tuple(_missed(profile)))
 
 
-def cell_name(bound: Bound) -> str:
-    """Which requests a bound is of: ``hot, rung "brief", with a draft``."""
-    rung = [f'rung "{bound.rung}"'] if bound.rung else []
-    return ", ".join([bound.level.label, *rung, *(["with a draft"] if bound.drafted else [])])
-
-
 def _visited(profile: Profile) -> list[tuple[str, str]]:
     requests, schedule = profile.requests, profile.schedule
     levels = Counter(one.level for one in requests)
@@ -45,12 +46,12 @@ def _visited(profile: Profile) -> list[tuple[str, str]]:
     return [
         ("requests", f"{len(requests):,}, one every {ms_from_ns(schedule.period_ns):g} ms, over {duration(span_s)}"),
         ("thermal levels", _counts({level.label: levels[level] for level in sorted(levels)})),
-        ("heating", _heating_words(profile.soak)),
+        ("heating", heating_words(profile.soak)),
         ("temperature", _range([one.temperature_c for one in requests], "°C", "no sensor could be read")),
         ("clock", _range([one.clock_mhz for one in requests], "MHz", "it cannot be read here")),
-        ("load", f"beside {schedule.beside!r}" if schedule.beside else "alone: nothing of the robot's own ran"),
+        ("load", load_words(schedule)),
         ("other load", f"a fixed piece of work took {schedule.busy:.2f} times what it takes when nothing else runs"),
-        ("model processes", f"{schedule.workers}"),
+        ("model processes", worker_words(schedule)),
         ("new tokens", _range([float(one.first_tokens) for one in requests], "in the first pass", "not known")),
         ("drafts", f"{drafted:,} requests with one, {len(requests) - drafted:,} without"),
         *([("rungs", _counts({rung or "the plan itself": rungs[rung] for rung in rungs}))] if any(rungs) else []),
@@ -73,25 +74,11 @@ def _missed(profile: Profile) -> list[tuple[str, str]]:
     if schedule.workers < 2:
         rows.append(("a restart", "one process of the model only; each maps its memory anew"))
     if schedule.dropped or schedule.skipped:
-        rows.append(
-            (
-                "disturbed times",
-                f"{schedule.dropped} requests dropped as others computed, {schedule.skipped} releases skipped",
-            )
-        )
+        rows.append(("disturbed times", disturbed_words(schedule)))
     weakest = min(bound.percentile for bound in profile.bounds)
     rows.append((f"beyond {percentile_name(weakest)}", "rarer requests than that are not bounded, only watched for"))
     rows.append(("other machines", "another board, power mode, clock cap, model or provider is refused"))
     return rows
-
-
-def _heating_words(soak: Soak | None) -> str:
-    if soak is None:
-        return "none"
-    span = f"{duration(soak.elapsed_ns / NS_PER_S)} by {soak.heater or 'the model itself'}"
-    if soak.start_c is None or soak.end_c is None:
-        return span
-    return f"{span}, from {soak.start_c:.0f} to {soak.end_c:.0f} °C"
 
 
 def _never_words(profile: Profile) -> str:

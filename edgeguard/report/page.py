@@ -9,13 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib import resources
 
-from edgeguard.bench.calibration.verdict import Verdict, percentile_name
+from edgeguard.bench.calibration.verdict import Verdict
+from edgeguard.bench.calibration.words import cell_name, percentile_name
 from edgeguard.budget import Profile, profile_text
 from edgeguard.clock import NS_PER_MS, ms_from_ns
 from edgeguard.report import sketch
 from edgeguard.report.budget_bar import Part, draw_budget, parts_of
 from edgeguard.report.cost_plot import draw_first_token, draw_passes, draw_step
-from edgeguard.report.coverage import Coverage, cell_name, coverage_of
+from edgeguard.report.coverage import Coverage, coverage_of
 from edgeguard.report.estimates import Estimates
 from edgeguard.report.run_plot import draw_run
 from edgeguard.report.samples import Samples

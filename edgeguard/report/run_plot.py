@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from edgeguard.bench.calibration.verdict import percentile_name
+from edgeguard.bench.calibration.words import percentile_name
 from edgeguard.budget import Bound, Profile, RequestTimes, Soak
 from edgeguard.budget.cost import median
 from edgeguard.clock import NS_PER_S, ms_from_ns

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from edgeguard.bench.calibration.scoring import by_cell
-from edgeguard.bench.calibration.verdict import Verdict, percentile_name
+from edgeguard.bench.calibration.verdict import Verdict
+from edgeguard.bench.calibration.words import cell_name, percentile_name
 from edgeguard.budget import Bound, Profile
 from edgeguard.budget.bound import miss_rate_bound
 from edgeguard.budget.cost import median
 from edgeguard.clock import ms_from_ns
 from edgeguard.report import sketch
-from edgeguard.report.coverage import cell_name
 from edgeguard.report.sketch import Plot
 
 if TYPE_CHECKING:

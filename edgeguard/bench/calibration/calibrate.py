@@ -147,7 +147,7 @@ class _Bench:
             while len(tally.kept) < effort.fit_requests:
                 tally.add(self._checked(sampler, soaked=False))
                 self.progress("asking", min(len(tally.kept), effort.fit_requests), effort.fit_requests)
-        return Priced(sweep=tuple(sweep), cost=fit_cost(sweep, tally.kept))
+        return Priced(sweep=tuple(sweep), cost=fit_cost(sweep, tally.kept), placement=ready.placement)
 
     def _soak(self, prices: Path) -> None:
         """Heat the board, unless that has been done; what has cooled since is heated again block by block."""

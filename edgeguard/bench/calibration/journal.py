@@ -45,10 +45,11 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Priced:
-    """What the first part of a calibration found: the measured passes, and the cost that fits them."""
+    """What the first part of a calibration found: the measured passes, the cost that fits them, and what ran them."""
 
     sweep: tuple[PassTimes, ...]
     cost: PassCost
+    placement: str = ""
 
 
 @dataclass(slots=True, kw_only=True)

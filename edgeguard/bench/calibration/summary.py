@@ -29,6 +29,7 @@ def provisional_profile(config: Config, *, fingerprint: Mapping[str, str], price
         bounds=provisional_bounds([rung.name for rung in config.rungs]),
         cost=priced.cost,
         sweep=priced.sweep,
+        placement=priced.placement,
         requests=(),
     )
 

@@ -5,10 +5,18 @@ Pure: everything is handed in. Nanoseconds inside, milliseconds in words. ``requ
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from operator import itemgetter
 
+from edgeguard.bench.calibration.words import (
+    cell_name,
+    disturbed_words,
+    duration,
+    heating_words,
+    load_words,
+    percentile_name,
+    worker_words,
+)
 from edgeguard.budget import Bound, Profile
 from edgeguard.budget.bound import floor_n, miss_rate_bound
 from edgeguard.clock import NS_PER_MS, NS_PER_S, ms_from_ns
@@ -98,7 +106,6 @@ class Verdict:
         """The verdict in words: what is judged, and how it came out."""
         profile, schedule = self.profile, self.profile.schedule
         latencies_ns = sorted(one.latency_ns for one in profile.requests)
-        alone = f"beside {schedule.beside!r}" if schedule.beside else "measured alone"
         return [
             *(("bound", _bound_words(bound.times(profile.margin))) for bound in profile.bounds),
             *([("margin", _margin_words(profile))] if profile.margin > 1 else []),
@@ -106,9 +113,9 @@ class Verdict:
             ("interventions", self._miss_words()),
             ("you accept", self._accepted_words()),
             ("time to command", f"median {_ms(latencies_ns[len(latencies_ns) // 2])}, longest {_ms(latencies_ns[-1])}"),
-            ("measured", f"{len(latencies_ns):,} requests of {_workers(schedule.workers)}, one every "
-                         f"{_ms(schedule.period_ns)}; {alone}, busy x{schedule.busy:.2f}"),
-            ("disturbed", f"{schedule.dropped} requests dropped, {schedule.skipped} releases skipped"),
+            ("measured", f"{len(latencies_ns):,} requests of {worker_words(schedule)}, one every "
+                         f"{_ms(schedule.period_ns)}; {load_words(schedule)}, busy x{schedule.busy:.2f}"),
+            ("disturbed", disturbed_words(schedule)),
             ("thermal", _thermal_words(profile)),
             *([("warning", words)] if (words := _tail_words(profile)) else []),
         ]  # fmt: skip
@@ -179,16 +186,10 @@ def _judge_cell(bound: Bound, profile: Profile, available_ns: int) -> tuple[int,
 _RATE = itemgetter(2)
 
 
-def _workers(count: int) -> str:
-    return "one worker" if count == 1 else f"{count} workers"
-
-
 def _bound_words(bound: Bound) -> str:
-    of = [f"{bound.level.label} board", *([f"rung {bound.rung!r}"] if bound.rung else [])]
-    of += ["with a draft"] if bound.drafted else []
     return (
         f"{_ms(bound.bound_ns)} for {percentile_name(bound.percentile)} of all requests, at {bound.confidence:.0%} "
-        f"confidence: {', '.join(of)} ({bound.n:,} requests, {bound.effective_n:,} independent)"
+        f"confidence: {cell_name(bound)} ({bound.n:,} requests, {bound.effective_n:,} independent)"
     )
 
 
@@ -201,19 +202,7 @@ def _margin_words(profile: Profile) -> str:
 
 def _thermal_words(profile: Profile) -> str:
     """What was reached and what was not."""
-    soak = profile.soak
-    if soak is None:
-        heated = "not heated"
-    else:
-        flat = "temperature and latency" if soak.temperature_flat is not None else "latency"
-        short = [
-            name
-            for name, is_flat in (("temperature", soak.temperature_flat), ("latency", soak.latency_flat))
-            if is_flat is False
-        ]
-        end = f"{flat} flat" if soak.reached else f"{' and '.join(short)} still not flat: not the thermal limit"
-        degrees = "" if soak.end_c is None else f" to {soak.end_c:.0f} °C"
-        heated = f"heated for {duration(soak.elapsed_ns / NS_PER_S)}{degrees} ({soak.heater}), {end}"
+    heated = heating_words(profile.soak)
     if profile.thermal == "unobserved":
         return f"unobserved, no sensor can be read here; {heated}"
     never = [level.label for level in ThermalLevel if level > profile.reached]
@@ -229,19 +218,6 @@ def _tail_words(profile: Profile) -> str:
     return (
         f"heavy tail (shape {max(heavy):.2f}): the longest request is still to come; the bounds are not moved by this"
     )
-
-
-def percentile_name(percentile: float) -> str:
-    """``p99`` for 0.99."""
-    return f"p{percentile * 100:.10g}"
-
-
-def duration(seconds: float) -> str:
-    """A time span as people say it, rounded down: it stands behind *at most one in*."""
-    for unit_s, name in ((86_400, "days"), (3_600, "h"), (60, "min")):
-        if seconds >= 2 * unit_s:
-            return f"{math.floor(seconds / unit_s)} {name}"
-    return f"{math.floor(seconds)} s"
 
 
 def _ms(value_ns: int) -> str:

@@ -49,7 +49,9 @@ def test_what_the_worker_says_it_is_was_known_without_starting_it(
 ) -> None:
     _, subject = robot
     assert calibration.fresh
-    assert calibration.verdict.profile.differences({**read_fingerprint(), **subject.identity()}) == []
+    profile = calibration.verdict.profile
+    assert profile.differences({**read_fingerprint(), **subject.identity()}) == []
+    assert profile.placement == "cpu, all of it", "which is known once it has started"
 
 
 def test_the_bound_is_no_less_than_what_a_request_took(calibration: Calibration) -> None:

@@ -69,6 +69,7 @@ def profiles(draw: st.DrawFn) -> Profile:
         thermal=draw(st.sampled_from(["unobserved", "observed"])),
         margin=draw(st.floats(1, 2)),
         fingerprint=draw(st.dictionaries(st.text(), st.text(), min_size=1, max_size=4)),
+        placement=draw(st.text()),
         schedule=Schedule(
             period_ns=draw(NANOSECONDS), skipped=draw(st.integers(0, 99)), dropped=draw(st.integers(0, 99)),
             busy=draw(POSITIVE), workers=draw(st.integers(1, 9)), beside=draw(st.text()),
@@ -90,6 +91,15 @@ def profiles(draw: st.DrawFn) -> Profile:
 @settings(max_examples=80, deadline=None)
 def test_what_was_written_is_read_back_exactly(profile: Profile) -> None:
     assert parse_profile(profile_text(profile), file=FILE) == profile
+
+
+def test_a_graph_that_is_placed_otherwise_is_a_difference_where_both_placements_are_known() -> None:
+    profile = made_profile(placement="npu, all of it")
+    moved = profile.differences(profile.fingerprint, placement="npu, and 1 Gather on CPUExecutionProvider")
+    assert moved == ["placement: npu, all of it -> npu, and 1 Gather on CPUExecutionProvider"]
+    assert profile.differences(profile.fingerprint, placement="npu, all of it") == []
+    assert profile.differences(profile.fingerprint) == []
+    assert made_profile().differences(profile.fingerprint, placement="npu, all of it") == []
 
 
 def test_the_file_is_for_people_too(tmp_path: Path) -> None:

@@ -238,7 +238,7 @@ def test_shape_arithmetic_may_stay_on_the_cpu_and_is_named() -> None:
     row = replace(PROVIDERS[0], name="npu", ort_name="NpuExecutionProvider")
     heavy = Placed(operator="MatMul", node="a", where="NpuExecutionProvider")
     light = Placed(operator="Gather", node="b", where="CPUExecutionProvider")
-    assert audit([heavy, light], row) == "npu, and Gather on the CPU"
+    assert audit([heavy, light], row) == "npu, and 1 Gather on CPUExecutionProvider"
     with pytest.raises(ProviderError, match="npu runs no node"):
         audit([light], row)
 

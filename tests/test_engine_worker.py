@@ -135,6 +135,7 @@ def test_it_tells_how_far_the_start_has_come_and_what_it_is(model: Path, config:
         assert ready == {
             "type": "ready",
             "identity": local.identity,
+            "placement": "cpu, all of it",
             "prefix_tokens": len(local.prompt.prefix),
             "capacity_tokens": local.engine.cache.capacity,
             "bound_ns": None,

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 from robot import Robot
 
+from edgeguard.bench.calibration.profile_store import write_profile
 from edgeguard.budget import load_profile
-from edgeguard.runtime.profile_check import LEAST_ALPHA, promise_of
-from edgeguard.types import ThermalLevel
+from edgeguard.runtime.profile_check import LEAST_ALPHA, ProfileCheck, promise_of
+from edgeguard.types import Cause, ThermalLevel
 
 MS = 1_000_000
 
@@ -21,6 +22,19 @@ def profile(tmp_path):
 
 def at(profile, level, bound_ms, **changed):
     return replace(profile.bounds[0], **{"level": level, "bound_ns": bound_ms * MS, "score": 1.0, **changed})
+
+
+def test_a_worker_whose_graph_is_placed_otherwise_is_not_the_one_that_was_measured(tmp_path):
+    robot = Robot(tmp_path, motors=None)
+    measured = replace(load_profile(robot.profile), placement="npu, all of it")
+    write_profile(measured, robot.profile)
+    check = ProfileCheck(robot.profile, period_ns=measured.schedule.period_ns)
+    identity = {key: value for key, value in measured.fingerprint.items() if key == "model"}
+    ready = {"type": "ready", "identity": identity, "placement": "npu, all of it"}
+    assert check.conditions(ready) == ()
+    ((cause, why),) = check.conditions({**ready, "placement": "npu, and 2 Gather on CPUExecutionProvider"})
+    assert cause is Cause.PROFILE_STALE
+    assert why == "placement: npu, all of it -> npu, and 2 Gather on CPUExecutionProvider"
 
 
 def test_every_level_that_was_reached_has_its_bound(profile):

@@ -120,7 +120,10 @@ class Soak:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
     """One calibration. ``created`` is a label for people. ``margin`` (at least 1) stretches every bound in service: a
-    quick calibration has seen neither heat nor restarts. ``soak`` is ``None`` when the board was not heated."""
+    quick calibration has seen neither heat nor restarts. ``soak`` is ``None`` when the board was not heated.
+    ``placement`` says, in the worker's words, which provider ran which operators; it is no part of the fingerprint,
+    because that is known before a model is opened. Empty where the worker said nothing of it.
+    """
 
     kind: str
     created: str
@@ -133,6 +136,7 @@ class Profile:
     thermal: str = "unobserved"
     margin: float = 1.0
     soak: Soak | None = None
+    placement: str = ""
 
     @property
     def bound(self) -> Bound:
@@ -186,9 +190,14 @@ class Profile:
         factor = self.margin if harsher else self.margin * (beyond or 1.0)
         return replace(worst, level=level, bound_ns=longest_ns).times(factor)
 
-    def differences(self, fingerprint: Mapping[str, str]) -> list[str]:
-        """What is not as it was when this was measured, as ``"governor: powersave -> performance"``."""
-        return differences(self.fingerprint, fingerprint)
+    def differences(self, fingerprint: Mapping[str, str], *, placement: str = "") -> list[str]:
+        """What is not as it was when this was measured, as ``"governor: powersave -> performance"``.
+
+        ``placement`` is compared where both say one.
+        """
+        then = {"placement": self.placement} if self.placement and placement else {}
+        now = {"placement": placement} if then else {}
+        return differences({**self.fingerprint, **then}, {**fingerprint, **now})
 
 
 def differences(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:

@@ -75,8 +75,9 @@ def check_answer(patient: Patient) -> Iterator[Finding]:
         yield fail(f"{who}: no answer ({answer.finish.value}: {answer.detail})", "the worker's own words say why")
         return
     if profile is not None:
-        then = load_profile(profile).fingerprint
-        stale = [f"{name}: {then.get(name)} -> {now}" for name, now in identity.items() if then.get(name) != now]
+        then = load_profile(profile)
+        known = {**then.fingerprint, **identity}
+        stale = then.differences(known, placement=ready.placement)
         if stale:
             yield fail(
                 f"{who}: not the model of the profile: {'; '.join(stale)}", f"edgeguard calibrate {patient.config.file}"

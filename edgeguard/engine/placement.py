@@ -79,7 +79,10 @@ def _one_pass(session: Any, folder: ModelFolder) -> dict[str, Any]:
 
 
 def audit(placed: Sequence[Placed], provider: Provider) -> str:
-    """Where everything is, in words, when the heavy operators are all on ``provider``; else ``ProviderError``."""
+    """Where everything is, in words, when the heavy operators are all on ``provider``; else ``ProviderError``.
+
+    A profile keeps these words: whatever is placed otherwise at a later start is another thing than was measured.
+    """
     if not any(one.where == provider.ort_name for one in placed):
         raise ProviderError(
             f"{provider.name} runs no node of the graph, all are on another provider: is the device there that "
@@ -91,8 +94,9 @@ def audit(placed: Sequence[Placed], provider: Provider) -> str:
             f"{provider.name} leaves to others what it was asked for: {_listed(strays)}; it runs a graph of "
             f"{provider.graph}: 'edgeguard model build NAME --for {provider.name}' makes it"
         )
-    elsewhere = sorted({one.operator for one in placed if one.where != provider.ort_name})
-    return f"{provider.name}" + (f", and {' '.join(elsewhere)} on the CPU" if elsewhere else ", all of it")
+    elsewhere = Counter((one.operator, one.where) for one in placed if one.where != provider.ort_name)
+    listed = ", ".join(f"{count} {operator} on {where}" for (operator, where), count in sorted(elsewhere.items()))
+    return f"{provider.name}, {f'and {listed}' if listed else 'all of it'}"
 
 
 def _listed(strays: Sequence[Placed]) -> str:

@@ -70,6 +70,7 @@ class Worker:
         self._channel.send({
             "type": "ready",
             "identity": model.identity,
+            "placement": placement_of([rung.model for rung in self._rungs.values()]),
             "prefix_tokens": len(model.prompt.prefix),
             "capacity_tokens": model.engine.cache.capacity,
             "bound_ns": None if self._profile is None else self._profile.bound.bound_ns,
@@ -170,6 +171,14 @@ def _start(arguments: argparse.Namespace, *, channel: Channel, clock: Clock) -> 
 def roomiest(ladder: Sequence[LanguageModel]) -> LanguageModel:
     """The rung whose cache holds most: passes of every size are timed on it, for the price of one is the model's."""
     return max(ladder, key=lambda model: model.engine.cache.capacity)
+
+
+def placement_of(ladder: Sequence[LanguageModel]) -> str:
+    """Where the nodes are, in words; by rung where that is not the same for all."""
+    places = {model.rung: model.placement for model in ladder}
+    if len(set(places.values())) == 1:
+        return ladder[0].placement
+    return "; ".join(f"{rung}: {place}" for rung, place in places.items())
 
 
 def check_speed(model: LanguageModel, profile: Profile) -> None:

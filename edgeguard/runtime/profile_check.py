@@ -91,5 +91,5 @@ class ProfileCheck:
     def _compare(self, ready: Mapping[str, Any]) -> tuple[tuple[Cause, str], ...]:
         identity = ready.get("identity")
         fingerprint = {**self._board, **(identity if isinstance(identity, dict) else {})}
-        differences = self._profile.differences(fingerprint)
+        differences = self._profile.differences(fingerprint, placement=str(ready.get("placement", "")))
         return ((Cause.PROFILE_STALE, "; ".join(differences)),) if differences else ()

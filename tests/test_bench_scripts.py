@@ -1,18 +1,20 @@
-"""The scripts of the bench: the overnight plan becomes commands that exist, and coverage is judged as it is stated."""
+"""The scripts of the bench: the overnight plan becomes commands that exist, and coverage goes on where it stopped."""
 
 from __future__ import annotations
 
 import importlib.util
-import random
 import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from bench_robot import fake_subject, write_config
 
-from edgeguard.budget import RequestTimes
+from edgeguard.bench.calibration.coverage import TURN
+from edgeguard.bench.calibration.journal import Journal, Measured, Progressed
 from edgeguard.cli.main import build_parser
 from edgeguard.config.load import tomllib
+from edgeguard.model.progress import silent
 
 FOLDER = Path(__file__).parents[1] / "calibration"
 
@@ -58,29 +60,24 @@ def test_a_plan_that_cannot_be_is_refused(run: dict[str, object], tmp_path: Path
         overnight.command_of(run, folder=tmp_path)
 
 
-def _block(draw: random.Random, n: int, *, slower: float = 1.0) -> list[RequestTimes]:
-    return [
-        RequestTimes(latency_ns=round(1e8 * slower * draw.gauss(1, 0.05)), price_ns=10**8, dearest_ns=10**8)
-        for _ in range(n)
-    ]
+def test_a_run_that_was_interrupted_is_gone_on_with(tmp_path: Path) -> None:
+    config = write_config(tmp_path, period_ms=10, deadline_ms=10, behaviour={"passes": [2, 2], "base_ms": 1})
+    subject, journal = fake_subject(), Journal.beside(tmp_path / "coverage.json")
+    what = Measured(fingerprint=subject.identity(), kind="coverage", period_ns=config.timing.period_ns)
+    journal.begin(what)
 
+    class InterruptionError(Exception):
+        pass
 
-@pytest.mark.parametrize(("slower", "covered"), [(1.0, True), (1.2, False)])
-def test_coverage_says_whether_the_accepted_rate_lies_within_the_interval(slower: float, covered: bool) -> None:
-    draw = random.Random(1)
-    checks = [_block(draw, 100, slower=slower) for _ in range(20)]
-    (row,) = coverage.judge(_block(draw, 2_000), checks, wanted=0.99, confidence=0.95)
-    assert (row["checked"], row["accepted"]) == (2_000, pytest.approx(0.01))
-    low, high = row["interval"]
-    assert low <= row["rate"] <= high
-    assert (low <= row["accepted"]) is covered
-    assert row["bound_over_observed"] == pytest.approx(1 / slower, rel=0.05)
+    def interrupt(phase: str, done: int, _total: int) -> None:
+        if phase.startswith("calibration") and done == 2 * TURN - 30:
+            raise InterruptionError
 
-
-def test_the_interval_is_wider_where_violations_come_in_blocks() -> None:
-    spread = [(1, 100)] * 20
-    clustered = [(20, 100), *[(0, 100)] * 19]
-    assert coverage.interval(spread) == (0.01, 0.01)
-    low, high = coverage.interval(clustered)
-    assert low == 0.0
-    assert high >= 0.03
+    with pytest.raises(InterruptionError):
+        coverage.Course(config, subject=subject, journal=journal, done=Progressed(), progress=interrupt).run(2 * TURN)
+    done = journal.resume(what)
+    assert (done.priced is not None, len(done.blocks)) == (True, 17)
+    found = coverage.Course(config, subject=subject, journal=journal, done=done, progress=silent).run(2 * TURN)
+    assert sum(cell.bound.n + cell.n for cell in found.cells) == 2 * TURN
+    assert len(journal.resume(what).blocks) == found.blocks == 20
+    assert {block.samples[0].worker for block in journal.resume(what).blocks} == {1, 2}

@@ -28,11 +28,11 @@ from edgeguard.budget.roofline import Machine, Model
 from edgeguard.cli.main import main
 from edgeguard.clock import NS_PER_MS
 from edgeguard.report.budget_bar import parts_of
-from edgeguard.report.coverage import coverage_of
 from edgeguard.report.estimates import estimates_of
 from edgeguard.report.page import Report, page
 from edgeguard.report.samples import Samples, read_samples
 from edgeguard.report.sketch import VARIABLES, thinned
+from edgeguard.report.visits import visits_of
 from edgeguard.types import Pass, ThermalLevel
 
 PERIOD_NS = 200 * NS_PER_MS
@@ -231,7 +231,7 @@ def test_the_parts_of_the_budget_add_up_to_the_deadline_or_to_what_is_too_long(
 
 
 def test_what_was_visited_and_what_was_not_is_said() -> None:
-    quick, full = coverage_of(made_profile()), coverage_of(hot_profile())
+    quick, full = visits_of(made_profile()), visits_of(hot_profile())
     assert dict(quick.visited)["temperature"] == "no sensor could be read"
     assert {"level hot", "the thermal limit", "the robot's own load", "a restart", "beyond p99"} <= set(
         dict(quick.missed)
@@ -246,14 +246,14 @@ def test_what_was_visited_and_what_was_not_is_said() -> None:
     assert dict(quick.visited)["heating"] == "not heated"
     assert set(dict(full.missed)) == {"beyond p99", "other machines"}
     tepid = replace(hot_profile(), soak=Soak(elapsed_ns=1, heater="", latency_flat=False))
-    assert "not become as hot as it gets" in dict(coverage_of(tepid).missed)["the thermal limit"]
+    assert "not become as hot as it gets" in dict(visits_of(tepid).missed)["the thermal limit"]
 
 
 def test_a_level_that_was_never_reached_is_named_with_what_the_guard_then_does() -> None:
     bounds = tuple(bound for bound in hot_profile().bounds if bound.level is ThermalLevel.NOMINAL)
-    observed = dict(coverage_of(hot_profile(bounds=bounds)).missed)
+    observed = dict(visits_of(hot_profile(bounds=bounds)).missed)
     assert "the guard acts at once" in observed["level hot"]
-    assert "the worst that was measured holds" in dict(coverage_of(made_profile()).missed)["level throttled"]
+    assert "the worst that was measured holds" in dict(visits_of(made_profile()).missed)["level throttled"]
 
 
 def test_a_cell_is_named_by_what_sets_it_apart() -> None:

@@ -14,6 +14,7 @@ from edgeguard.errors import ConfigError, ProfileError
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from edgeguard.bench.calibration.coverage import Coverage
     from edgeguard.budget import Profile
     from edgeguard.report.estimates import Estimates
     from edgeguard.report.page import Report
@@ -27,8 +28,9 @@ inside. Without -o, a summary.
 
   edgeguard report robot.profile.json --config robot.toml -o robot.html
 
---config judges it by the deadline and the accepted miss rate of a configuration. --measure, on the calibrated board
-only, takes a few seconds to time this machine, and puts what the roofline says is possible beside what was measured.
+--config judges it by the deadline and the accepted miss rate of a configuration. --coverage adds whether the bounds
+hold here, from a run of calibration/coverage.py on the same model, board and settings. --measure, on the calibrated
+board only, times this machine for a few seconds, and puts what the roofline says is possible beside what was measured.
 What single passes took is in the samples beside the profile (PROFILE.samples.gz): keep them with it.
 
 exit codes: 0 done, whatever the verdict is; 2 wrong use or configuration; 7 the profile cannot be used, or is of
@@ -46,6 +48,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("profile", type=Path, metavar="PROFILE", help="what edgeguard calibrate has written")
     parser.add_argument("-o", "--out", type=Path, metavar="FILE.html", help="write the page")
     parser.add_argument("--config", type=Path, metavar="CONFIG", help="judge it by this configuration")
+    parser.add_argument("--coverage", type=Path, metavar="FILE.json", help="what calibration/coverage.py has written")
     parser.add_argument(
         "--age-ms", type=float, default=0.0, metavar="MS",
         help="how old an observation is when it is handed over (default: 0)",
@@ -96,8 +99,23 @@ def _report(arguments: argparse.Namespace) -> Report:
         samples=read_samples(profile, arguments.profile),
         estimates=_estimates(arguments, profile),
         verdict=verdict,
+        coverage=None if arguments.coverage is None else _coverage(arguments.coverage, profile),
         judged_by="" if arguments.config is None else arguments.config.name,
     )
+
+
+def _coverage(file: Path, profile: Profile) -> Coverage:
+    """Whether bounds hold, of the same as ``profile``."""
+    from edgeguard.bench.calibration.coverage import read_coverage
+
+    coverage = read_coverage(file)
+    changed = profile.differences(coverage.fingerprint)
+    if coverage.period_ns != profile.schedule.period_ns:
+        then, now = (ms_from_ns(one) for one in (profile.schedule.period_ns, coverage.period_ns))
+        changed.append(f"period: {then:g} ms -> {now:g} ms")
+    if changed:
+        raise ProfileError(f"{file}: is of something else than the profile ({'; '.join(changed)}); measure it here")
+    return coverage
 
 
 def _estimates(arguments: argparse.Namespace, profile: Profile) -> Estimates:
@@ -127,7 +145,7 @@ def _write(report: Report, file: Path) -> None:
 
 
 def _summary(report: Report) -> dict[str, Any]:
-    profile, verdict, coverage = report.profile, report.verdict, report.coverage
+    profile, verdict, visits = report.profile, report.verdict, report.visits
     return {
         "profile": report.name,
         "kind": profile.kind,
@@ -158,8 +176,9 @@ def _summary(report: Report) -> dict[str, Any]:
             {"tokens": one.tokens, "price_ms": one.price_ms, "tokens_per_s": one.per_s, "best_ms": one.best_ms}
             for one in report.estimates.passes
         ],
-        "visited": dict(coverage.visited),
-        "missed": dict(coverage.missed),
+        "visited": dict(visits.visited),
+        "missed": dict(visits.missed),
+        "coverage": None if report.coverage is None else report.coverage.document(),
         "fingerprint": dict(profile.fingerprint),
     }
 
@@ -170,7 +189,7 @@ def _show(report: Report, file: Path) -> None:
 
     from edgeguard.bench.calibration.words import cell_name, percentile_name
 
-    verdict, coverage = report.verdict, report.coverage
+    verdict, visits = report.verdict, report.visits
     console = Console(highlight=False)
     style = "bold" if verdict is None else "bold green" if verdict.fits else "bold red"
     console.print(Text(report.headline, style=style))
@@ -188,8 +207,9 @@ def _show(report: Report, file: Path) -> None:
         ("", report.verdict_rows),
         ("the bounds", promised),
         ("the budget of one request", parts),
-        ("what was visited", coverage.visited),
-        ("what was not", coverage.missed),
+        ("what was visited", visits.visited),
+        ("what was not", visits.missed),
+        *([] if report.coverage is None else [("does it hold?", report.coverage.rows())]),
     ):
         console.print(_table(title, rows))
     console.print(f"\nthe page: edgeguard report {file} -o {file.stem}.html", markup=False)

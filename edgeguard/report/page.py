@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib import resources
 
+from edgeguard.bench.calibration.coverage import Coverage
 from edgeguard.bench.calibration.verdict import Verdict
 from edgeguard.bench.calibration.words import cell_name, percentile_name
 from edgeguard.budget import Profile, profile_text
@@ -16,28 +17,31 @@ from edgeguard.clock import NS_PER_MS, ms_from_ns
 from edgeguard.report import sketch
 from edgeguard.report.budget_bar import Part, draw_budget, parts_of
 from edgeguard.report.cost_plot import draw_first_token, draw_passes, draw_step
-from edgeguard.report.coverage import Coverage, coverage_of
+from edgeguard.report.coverage_plot import draw_coverage
 from edgeguard.report.estimates import Estimates
 from edgeguard.report.run_plot import draw_run
 from edgeguard.report.samples import Samples
 from edgeguard.report.tail_plot import draw_histogram, draw_tail
+from edgeguard.report.visits import Visits, visits_of
 from edgeguard.runtime.budget_line import RESERVE_ASSUMED_NS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What is on the page. ``verdict`` is ``None`` where no configuration says what is asked of the robot."""
+    """What is on the page. ``verdict`` is ``None`` where no configuration says what is asked of the robot, and
+    ``coverage`` where nobody has checked whether the bounds hold here."""
 
     name: str
     profile: Profile
     samples: Samples
     estimates: Estimates
     verdict: Verdict | None = None
+    coverage: Coverage | None = None
     judged_by: str = ""
 
     @property
-    def coverage(self) -> Coverage:
-        return coverage_of(self.profile)
+    def visits(self) -> Visits:
+        return visits_of(self.profile)
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -88,6 +92,7 @@ def page(report: Report) -> str:
         profile=profile,
         bounds=[(cell_name(bound), bound.times(profile.margin)) for bound in profile.bounds],
         budget=draw_budget(profile, verdict),
+        coverage=None if report.coverage is None else draw_coverage(report.coverage),
         run=draw_run(profile, samples, available_ns=available_ns),
         plots=[
             draw_histogram(profile),
@@ -97,6 +102,7 @@ def page(report: Report) -> str:
             draw_step(profile, samples),
         ],
         variables={name: colour for colour, name in sketch.VARIABLES.items()},
+        cell_name=cell_name,
         percentile_name=percentile_name,
         data=_harmless(profile_text(profile)),
     )

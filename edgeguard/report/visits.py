@@ -26,15 +26,15 @@ Rows: TypeAlias = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Coverage:
+class Visits:
     """Each a name and words: what was ``visited``, and what was ``missed`` with what that means in service."""
 
     visited: Rows
     missed: Rows
 
 
-def coverage_of(profile: Profile) -> Coverage:
-    return Coverage(visited=tuple(_visited(profile)), missed=tuple(_missed(profile)))
+def visits_of(profile: Profile) -> Visits:
+    return Visits(visited=tuple(_visited(profile)), missed=tuple(_missed(profile)))
 
 
 def _visited(profile: Profile) -> list[tuple[str, str]]:

@@ -14,36 +14,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Protocol
 
 from edgeguard.clock import NS_PER_MS, ms_from_ns
 from edgeguard.errors import LinkError
 from edgeguard.link.carried import Carries
 from edgeguard.link.codec import Codec, feedback_of
+from edgeguard.link.session import Session
 from edgeguard.types.decision import SetPoint
-from edgeguard.types.wire import (
-    SEQUENCE_MODULUS,
-    Command,
-    Echo,
-    Hello,
-    LinkState,
-    LinkStatus,
-    MotorFlag,
-    Sent,
-    Welcome,
-    WireMessage,
-    is_newer,
-)
+from edgeguard.types.wire import Echo, Hello, LinkState, LinkStatus, MotorFlag, Sent, Welcome, WireMessage
 
 _HELLO_PAUSE_NS = (20 * NS_PER_MS, 200 * NS_PER_MS)
 """First and longest pause between hellos: the answer takes a few ms, a board that its DTR line has reset seconds."""
 
 _REOPEN_PAUSE_NS = (50 * NS_PER_MS, 500 * NS_PER_MS)
 """First and longest pause between attempts to reopen: commands are to flow again within 1 s of the port's return."""
-
-_FOREIGN_ECHOES = 3
-"""So many of another session, and none of ours between them, are no leftovers: it has been greeted by somebody else."""
 
 _TRIPPED = MotorFlag.FAULT | MotorFlag.ESTOP
 
@@ -94,12 +79,7 @@ class Link:
         self._problem: str | None = "not yet opened"
         self._generation = 0
         self._nonce = 0
-        self._welcome: Welcome | None = None
-        self._sequence = 0
-        self._echo: Echo | None = None
-        self._echo_received_ns: int | None = None
-        self._unanswered_since_ns: int | None = None
-        self._foreign_in_a_row = 0
+        self._session: Session | None = None
         self._greeted_ns: int | None = None  # when a session was last asked for
         self._corrupt_before = 0  # of what had come by then
         self._retry_ns = 0  # when to say hello or to reopen again
@@ -137,33 +117,25 @@ class Link:
 
     def send(self, set_point: SetPoint, *, now_ns: int) -> Sent | None:
         """Put ``set_point`` on the wire as the session's next command; ``None`` while there is no session."""
-        if self._port is None or self._welcome is None:
+        if self._port is None or self._session is None:
             self._unsent += 1
             return None
-        command = Command(
-            axes=set_point.axes,
-            action=set_point.action,
-            session=self._welcome.session,
-            sequence=self._sequence,
-            life_ms=set_point.life_ms,
-        )
+        command = self._session.command(set_point, now_ns=now_ns)
         frame = self._codec.encode(command)
-        self._sequence = (self._sequence + 1) % SEQUENCE_MODULUS
-        if self._unanswered_since_ns is None and self._shakes_hands:
-            self._unanswered_since_ns = now_ns
         return Sent(command=command, frame=frame, written=self._port.offer(frame))
 
     @property
     def status(self) -> LinkStatus:
         """How things stood at the last ``poll``; the counters include what was sent since."""
+        session = self._session
         return LinkStatus(
             state=self._state,
             feedback=self._feedback,
             generation=self._generation,
-            session=self._welcome.session if self._welcome else None,
-            echo=self._echo,
-            echo_received_ns=self._echo_received_ns,
-            controller_timeout_ms=self._welcome.link_timeout_ms if self._welcome and self._shakes_hands else None,
+            session=session.number if session else None,
+            echo=session.echo if session else None,
+            echo_received_ns=session.received_ns if session else None,
+            controller_timeout_ms=session.timeout_ms if session else None,
             problem=self._problem,
             written=self._earlier_written + (self._port.written if self._port else 0),
             superseded=self._earlier_superseded + (self._port.superseded if self._port else 0),
@@ -189,7 +161,7 @@ class Link:
         if port.lost is not None:
             self._drop_port(port, problem=port.lost)
             self._pause(now_ns, _REOPEN_PAUSE_NS)
-        elif self._unanswered_since_ns is not None and now_ns - self._unanswered_since_ns > self._echo_timeout_ns:
+        elif self._session is not None and self._session.unanswered_ns(now_ns) > self._echo_timeout_ns:
             self._greet(now_ns, problem=f"no echo for {ms_from_ns(self._echo_timeout_ns):g} ms")
         if self._state is LinkState.HANDSHAKING and now_ns >= self._retry_ns:
             port.offer(self._codec.encode(Hello(nonce=self._nonce, axis_count=self._axis_count)))
@@ -206,27 +178,13 @@ class Link:
         if isinstance(message, Welcome) and message.nonce == self._nonce:
             if self._state is LinkState.HANDSHAKING:
                 self._begin_session(message)
-        elif isinstance(message, Echo) and self._welcome is not None and self._is_ours(message, self._welcome):
-            self._echo = replace(message, session=self._welcome.session)
-            self._echo_received_ns, self._unanswered_since_ns, self._foreign_in_a_row = now_ns, None, 0
+        elif isinstance(message, Echo) and self._session is not None and self._session.take(message, now_ns=now_ns):
             if MotorFlag.LATCHED in message.flags and not message.flags & _TRIPPED:
                 self._greet(now_ns, problem="the motor controller has stopped by itself and waits for a new session")
         else:
             self._foreign += 1
-            self._foreign_in_a_row += isinstance(message, Echo)
-            if self._foreign_in_a_row >= _FOREIGN_ECHOES and self._state is LinkState.UP:
+            if self._session is not None and self._session.usurped:
                 self._greet(now_ns, problem="the motor controller answers in another session")
-
-    def _is_ours(self, echo: Echo, welcome: Welcome) -> bool:
-        """Of this session, of a command that we have sent, and newer than the last one: nobody plays old ones again."""
-        if not self._shakes_hands:
-            return True
-        if echo.session != welcome.session or is_newer(echo.sequence, (self._sequence - 1) % SEQUENCE_MODULUS):
-            return False
-        last = self._echo
-        if last is None or is_newer(echo.sequence, last.sequence):
-            return True
-        return echo.sequence == last.sequence and 0 < (echo.controller_ms - last.controller_ms) % (1 << 32) < 1 << 31
 
     def _begin_session(self, welcome: Welcome) -> None:
         if welcome.session == 0:
@@ -235,23 +193,18 @@ class Link:
                 "make [[axis]] match its firmware"
             )
             return
-        self._welcome = welcome
+        self._session = Session(welcome, shared=self._shakes_hands)
         self._generation += 1
-        self._sequence = 0
         self._state, self._problem = LinkState.UP, None
 
     def _greet(self, now_ns: int, *, problem: str) -> None:
         """Ask for a new session; the first hello is due at once, or when the longest pause since the last is over."""
-        self._forget_session()
+        self._session = None
         self._state, self._problem = LinkState.HANDSHAKING, problem
         self._nonce = self._draw_nonce()
         pause_ns = 0 if self._greeted_ns is None else max(0, self._greeted_ns + _HELLO_PAUSE_NS[1] - now_ns)
         self._retry_ns, self._pause_ns = now_ns + pause_ns, 0
         self._greeted_ns, self._corrupt_before = self._retry_ns, self._codec.corrupt
-
-    def _forget_session(self) -> None:
-        self._welcome = self._echo = self._echo_received_ns = self._unanswered_since_ns = None
-        self._foreign_in_a_row = 0
 
     def _drop_port(self, port: Port, *, problem: str) -> None:
         port.close()
@@ -259,7 +212,7 @@ class Link:
         self._earlier_superseded += port.superseded
         self._port = None
         self._pause_ns = 0
-        self._forget_session()
+        self._session = None
         self._state, self._problem = LinkState.LOST, problem
 
     def _pause(self, now_ns: int, limits_ns: tuple[int, int]) -> None:

@@ -1,0 +1,72 @@
+"""One session with a motor controller: the numbers of its commands, and which echoes answer them. Time is handed in.
+
+A session begins with the controller's ``Welcome`` and is thrown away as a whole, so nothing of it can leak into the
+next. With a codec without a handshake it is ours alone, and every echo is taken. Nanoseconds. Pure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from edgeguard.types.decision import SetPoint
+from edgeguard.types.wire import SEQUENCE_MODULUS, Command, Echo, Welcome, is_newer
+
+_FOREIGN_ECHOES = 3
+"""So many of another session, and none of ours between them, are no leftovers: it has been greeted by somebody else."""
+
+
+class Session:
+    """``shared``: the controller agreed to it, and its echoes say so. ``echo`` is the newest, as of ``received_ns``."""
+
+    def __init__(self, welcome: Welcome, *, shared: bool) -> None:
+        self.number = welcome.session
+        self.timeout_ms = welcome.link_timeout_ms if shared else None
+        self.echo: Echo | None = None
+        self.received_ns: int | None = None
+        self._shared = shared
+        self._sequence = 0
+        self._unanswered_since_ns: int | None = None
+        self._foreign_in_a_row = 0
+
+    @property
+    def usurped(self) -> bool:
+        """Whether the controller answers somebody else by now."""
+        return self._foreign_in_a_row >= _FOREIGN_ECHOES
+
+    def unanswered_ns(self, now_ns: int) -> int:
+        """For how long a command has been waiting for an echo; 0 where none is waiting, or none is promised."""
+        return 0 if self._unanswered_since_ns is None else now_ns - self._unanswered_since_ns
+
+    def command(self, set_point: SetPoint, *, now_ns: int) -> Command:
+        """``set_point`` as the next command."""
+        command = Command(
+            axes=set_point.axes,
+            action=set_point.action,
+            session=self.number,
+            sequence=self._sequence,
+            life_ms=set_point.life_ms,
+        )
+        self._sequence = (self._sequence + 1) % SEQUENCE_MODULUS
+        if self._unanswered_since_ns is None and self._shared:
+            self._unanswered_since_ns = now_ns
+        return command
+
+    def take(self, echo: Echo, *, now_ns: int) -> bool:
+        """Keep ``echo`` if it belongs here; whether it does."""
+        if not self._is_ours(echo):
+            self._foreign_in_a_row += 1
+            return False
+        self.echo, self.received_ns = replace(echo, session=self.number), now_ns
+        self._unanswered_since_ns, self._foreign_in_a_row = None, 0
+        return True
+
+    def _is_ours(self, echo: Echo) -> bool:
+        """Of this session, of a command that we have sent, and newer than the last one: nobody plays old ones again."""
+        if not self._shared:
+            return True
+        if echo.session != self.number or is_newer(echo.sequence, (self._sequence - 1) % SEQUENCE_MODULUS):
+            return False
+        last = self.echo
+        if last is None or is_newer(echo.sequence, last.sequence):
+            return True
+        return echo.sequence == last.sequence and 0 < (echo.controller_ms - last.controller_ms) % (1 << 32) < 1 << 31

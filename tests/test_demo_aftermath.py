@@ -8,7 +8,7 @@ from edgeguard.clock import NS_PER_MS, NS_PER_S
 from edgeguard.demo.aftermath import aftermath
 from edgeguard.demo.announcements import ended
 from edgeguard.demo.summary import Outcome
-from edgeguard.link.controller_core import Stop, StopCause
+from edgeguard.link.controller_log import Stop, StopCause
 from edgeguard.link.simulator import Motion
 
 STEP_NS = 10 * NS_PER_MS

@@ -14,7 +14,7 @@ from edgeguard.demo.operator import Wish
 from edgeguard.demo.report import report
 from edgeguard.demo.summary import Outcome, Summary, late, quantile, received_late, summarise
 from edgeguard.demo.world import START
-from edgeguard.link.controller_core import Receipt
+from edgeguard.link.controller_log import Receipt
 from edgeguard.types import Action, Cause
 
 FORWARD = {"move": "forward", "speed": 0.3}

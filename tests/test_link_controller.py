@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from edgeguard.clock import NS_PER_MS, NS_PER_S
 from edgeguard.link import make_codec
-from edgeguard.link.controller_core import ControllerCore, Stop, StopCause
+from edgeguard.link.controller_core import ControllerCore
+from edgeguard.link.controller_log import Stop, StopCause
 from edgeguard.link.motor import COAST_SHARE, Motor, MotorAxis
 from edgeguard.types.wire import Action, Command, Echo, Hello, MotorFlag, Welcome, WireMessage
 
@@ -89,7 +90,7 @@ class Bench:
 
     @property
     def stops(self) -> Sequence[Stop]:
-        return tuple(self.core.stops)
+        return tuple(self.core.log.stops)
 
 
 @pytest.fixture
@@ -202,7 +203,7 @@ def test_only_newer_sequence_numbers_are_obeyed_across_the_wrap(bench: Bench) ->
         for ms, sequence in enumerate([65_533, 65_534, 65_534, 65_530, 0, 65_535, 1, 0, 32_769, 2])
     ]
     assert accepted == [True, True, False, False, True, False, True, False, False, True]
-    assert [receipt.sequence for receipt in bench.core.received] == [65_533, 65_534, 0, 1, 2]
+    assert [receipt.sequence for receipt in bench.core.log.received] == [65_533, 65_534, 0, 1, 2]
 
 
 @settings(max_examples=50)
@@ -212,7 +213,7 @@ def test_the_accepted_numbers_always_move_forward(sequences: list[int]) -> None:
     bench.greet()
     for sequence in sequences:
         bench.send(ms=0, sequence=sequence)
-    accepted = [receipt.sequence for receipt in bench.core.received]
+    accepted = [receipt.sequence for receipt in bench.core.log.received]
     assert accepted[0] == sequences[0]
     assert all(0 < (after - before) % 65_536 < 32_768 for before, after in pairwise(accepted))
 
@@ -223,7 +224,7 @@ def test_commands_of_another_session_or_of_none_are_ignored() -> None:
     bench.greet(ms=10)
     assert bench.send(ms=20, session=bench.session + 1) is None
     assert bench.send(ms=30) is not None
-    assert len(bench.core.received) == 1
+    assert len(bench.core.log.received) == 1
 
 
 def test_an_ignored_command_feeds_no_watchdog(bench: Bench) -> None:
@@ -334,7 +335,7 @@ def test_nor_by_a_move_that_was_refused_or_by_another_session(bench: Bench) -> N
 
 def test_what_arrived_is_kept_with_its_time(bench: Bench) -> None:
     bench.send(ms=3, wheel=0.5, life_ms=60)
-    (receipt,) = bench.core.received
+    (receipt,) = bench.core.log.received
     assert (receipt.received_ns, receipt.sequence, receipt.life_ms) == (ns(3), 1, 60)
     assert receipt.action is Action.MOVE
     assert receipt.axes == {"wheel": 0.5, "grip": 0.0}
@@ -388,6 +389,6 @@ def test_one_that_reads_lines_and_has_no_watchdog_goes_on_for_ever() -> None:
     assert core.receive(codec().encode(command), now_ns=START_NS) == b"", "it has nothing to say"
     core.advance(START_NS + 3_600 * NS_PER_S // 100)
     assert core.values == {"wheel": 0.5}
-    assert not core.stops
-    assert core.receive(codec().encode(command), now_ns=core.received[-1].received_ns + NS_PER_S) == b""
-    assert len(core.received) == 2, "without numbers nothing is old"
+    assert not core.log.stops
+    assert core.receive(codec().encode(command), now_ns=core.log.received[-1].received_ns + NS_PER_S) == b""
+    assert len(core.log.received) == 2, "without numbers nothing is old"

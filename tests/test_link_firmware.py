@@ -25,7 +25,8 @@ from robot import Robot, drive
 
 from edgeguard.clock import NS_PER_MS, NS_PER_S, SystemClock
 from edgeguard.link import Link, SerialPort, make_codec
-from edgeguard.link.controller_core import ControllerCore, StopCause
+from edgeguard.link.controller_core import ControllerCore
+from edgeguard.link.controller_log import StopCause
 from edgeguard.link.motor import MotorAxis
 from edgeguard.link.pty_port import PtyPort
 from edgeguard.types import Action, SetPoint
@@ -414,7 +415,7 @@ class Witness:
     def step(self, dt_ms: int, what: str, numbers: Sequence[int]) -> None:
         self.ms += dt_ms
         now_ns = self.ms * NS_PER_MS
-        stops, received = len(self.core.stops), len(self.core.received)
+        stops, received = len(self.core.log.stops), len(self.core.log.received)
         data = self._line(what, numbers)
         if what == "estop" and MotorFlag.ESTOP not in self.status:
             self.status |= MotorFlag.ESTOP
@@ -426,10 +427,10 @@ class Witness:
             self.status = WELL
             self.core.clear()
         said = self.codec.feed(self.core.receive(data, now_ns=now_ns))
-        for stop in list(self.core.stops)[stops:]:
+        for stop in list(self.core.log.stops)[stops:]:
             if stop.cause is not StopCause.COMMAND and not self.torque_is_off:
                 self.expected.append((stop.began_ns // NS_PER_MS, "hold"))
-        for receipt in list(self.core.received)[received:]:
+        for receipt in list(self.core.log.received)[received:]:
             tripped = self.core.flags & (MotorFlag.ESTOP | MotorFlag.FAULT)
             if receipt.action is not Action.MOVE or not (tripped or MotorFlag.LATCHED in self.core.flags):
                 self.torque_is_off = receipt.action is Action.TORQUE_OFF

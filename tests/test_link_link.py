@@ -124,7 +124,7 @@ def test_a_handshake_gives_a_session_and_commands_are_echoed(bench: Bench) -> No
     assert (echo.sequence, echo.flags) == (2, MotorFlag.MOVING)
     assert bench.link.status.echo_received_ns == bench.now_ns - 20 * NS_PER_MS
     assert bench.link.status.written == 4, "a hello and three commands"
-    assert len(bench.core.received) == 3
+    assert len(bench.core.log.received) == 3
 
 
 def test_before_the_handshake_no_command_is_sent_or_kept(bench: Bench) -> None:
@@ -284,9 +284,9 @@ def test_sequence_numbers_wrap_and_are_obeyed_all_the_way(bench: Bench) -> None:
         sent = bench.send()
         assert sent is not None
         if number % 100 == 99 or number > 65_530:  # often enough for a number to be newer than the one before
-            while not bench.core.received or bench.core.received[-1].sequence != sent.command.sequence:
+            while not bench.core.log.received or bench.core.log.received[-1].sequence != sent.command.sequence:
                 bench.serve()
-    assert [receipt.sequence for receipt in bench.core.received][-6:] == [65_534, 65_535, 0, 1, 2, 3]
+    assert [receipt.sequence for receipt in bench.core.log.received][-6:] == [65_534, 65_535, 0, 1, 2, 3]
 
 
 def echo(*, session: int = 100, sequence: int = 0, controller_ms: int = 1) -> Echo:
@@ -437,7 +437,7 @@ def test_without_a_handshake_the_link_is_up_with_the_port_and_a_session_of_our_o
         bench.serve()
         bench.tick()
     assert bench.link.status.up
-    assert bench.core.received[-1].axes == MOVE.axes
+    assert bench.core.log.received[-1].axes == MOVE.axes
     bench.unplug()
     bench.tick()
     assert bench.link.status.state is LinkState.LOST

@@ -18,7 +18,7 @@ import pytest
 from edgeguard.clock import NS_PER_MS, NS_PER_S, SystemClock
 from edgeguard.errors import LinkError
 from edgeguard.link import Link, SerialPort, make_codec
-from edgeguard.link.controller_core import StopCause
+from edgeguard.link.controller_log import StopCause
 from edgeguard.link.motor import MotorAxis
 from edgeguard.link.simulator import Simulator
 from edgeguard.types import Action, SetPoint

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from edgeguard.clock import NS_PER_S, ms_from_ns
-from edgeguard.link.controller_core import Stop, StopCause
+from edgeguard.link.controller_log import Stop, StopCause
 from edgeguard.link.simulator import Motion
 
 STANDING_M_S = 0.005

@@ -19,7 +19,7 @@ from edgeguard.clock import NS_PER_MS, ms_from_ns
 from edgeguard.demo.comparison import Comparison
 from edgeguard.demo.robot import Cycle
 from edgeguard.errors import BusyError
-from edgeguard.link.controller_core import Receipt
+from edgeguard.link.controller_log import Receipt
 from edgeguard.types import CycleRecord, Source
 
 GRACE_NS = 2 * NS_PER_MS

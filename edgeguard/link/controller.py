@@ -36,7 +36,8 @@ from pathlib import Path
 from edgeguard.channel import Channel, Message
 from edgeguard.clock import NS_PER_MS, NS_PER_S, Clock, SystemClock
 from edgeguard.link.codec import CODECS, make_codec
-from edgeguard.link.controller_core import ControllerCore, Receipt
+from edgeguard.link.controller_core import ControllerCore
+from edgeguard.link.controller_log import Receipt
 from edgeguard.link.motor import MotorAxis
 from edgeguard.link.pty_port import PtyPort
 
@@ -139,10 +140,10 @@ class Simulation:
         }
 
     def _tell_report(self, *, since_ns: int) -> None:
-        receipts = [_receipt(receipt) for receipt in self._core.received if receipt.received_ns >= since_ns]
+        receipts = [_receipt(receipt) for receipt in self._core.log.received if receipt.received_ns >= since_ns]
         for begin in range(0, len(receipts), _RECEIPTS_PER_MESSAGE):
             self._answers.append({"type": "receipts", "receipts": receipts[begin : begin + _RECEIPTS_PER_MESSAGE]})
-        stops = [asdict(stop) for stop in self._core.stops if stop.began_ns >= since_ns]
+        stops = [asdict(stop) for stop in self._core.log.stops if stop.began_ns >= since_ns]
         self._answers.append({"type": "stops", "stops": stops, "latest_step_ns": self._latest_ns})
 
     def _send_answers(self) -> None:

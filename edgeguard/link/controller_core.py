@@ -1,60 +1,23 @@
 """The motor controller of the simulator: bytes in, bytes out, motion. Pure: time and the session number are handed in.
 
 It obeys the frames of ``cobs_codec`` as firmware has to: one session at a time, newer sequence numbers only, a life per
-command, and a stop of its own, at its own deceleration, when the life or the link time-out ends. It keeps what it got
-and why it stopped, with times, as a second witness beside the guard's record. Nanoseconds; motion is integrated in
-slices of 1 ms, and a life ends at its own nanosecond however late ``advance`` is called.
+command, and a stop of its own, at its own deceleration, when the life or the link time-out ends. Its ``log`` says what
+it got and why it stopped. Nanoseconds; motion is integrated in slices of 1 ms, and a life ends at its own nanosecond
+however late ``advance`` is called.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from enum import Enum
+from collections.abc import Callable, Sequence
 
 from edgeguard.clock import NS_PER_MS, NS_PER_S
 from edgeguard.link.carried import Carries
 from edgeguard.link.codec import Codec, feedback_of
+from edgeguard.link.controller_log import ControllerLog, Receipt, StopCause
 from edgeguard.link.motor import Motor, MotorAxis
 from edgeguard.types.wire import Action, Command, Echo, Feedback, Hello, MotorFlag, Welcome, is_newer
 
 _SLICE_NS = NS_PER_MS
-_LOG_LENGTH = 20_000
-"""Commands kept: more than six minutes at a 20 ms tick."""
-
-
-class StopCause(str, Enum):
-    """Why the motor controller stopped."""
-
-    COMMAND = "command"
-    LIFE = "life"  # the command's own life ended, while others could still have come
-    LINK_TIMEOUT = "link_timeout"  # no command for the link time-out
-    SESSION = "session"  # a new handshake ended the standing command
-    ESTOP = "estop"
-    FAULT = "fault"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Receipt:
-    """One accepted command, and when it arrived."""
-
-    received_ns: int
-    sequence: int
-    action: Action
-    axes: Mapping[str, float]
-    life_ms: int
-
-
-@dataclass(slots=True, kw_only=True)
-class Stop:
-    """One stop, from ``values`` to rest; ``rest_ns`` and ``distance`` stay open when a move cut it short."""
-
-    began_ns: int
-    cause: StopCause
-    values: Mapping[str, float]
-    rest_ns: int | None = None
-    distance: Mapping[str, float] | None = None
 
 
 class ControllerCore:
@@ -88,10 +51,8 @@ class ControllerCore:
         self._standing_until_ns: int | None = None  # when the standing command's life or the link time-out ends
         self._flags = MotorFlag(0)
         self._torque_is_off = False
-        self._stopping: list[tuple[Stop, Mapping[str, float]]] = []  # with the travel when each began
         self.rest_since_ns: int | None = start_ns
-        self.received: deque[Receipt] = deque(maxlen=_LOG_LENGTH)
-        self.stops: deque[Stop] = deque(maxlen=_LOG_LENGTH)
+        self.log = ControllerLog()
 
     def receive(self, data: bytes, *, now_ns: int) -> bytes:
         """Take bytes from the wire, obey what is in them, and return the reply."""
@@ -172,17 +133,7 @@ class ControllerCore:
         )
 
     def _obey(self, command: Command) -> None:
-        earlier, self._last = (
-            self._last,
-            Receipt(
-                received_ns=self._now_ns,
-                sequence=command.sequence,
-                action=command.action,
-                axes=command.axes,
-                life_ms=command.life_ms,
-            ),
-        )
-        self.received.append(self._last)
+        earlier, self._last = self._last, self.log.note_command(command, now_ns=self._now_ns)
         timeout_ms = self._link_timeout_ms
         self._standing_until_ns = (
             None if timeout_ms is None else self._now_ns + min(command.life_ms, timeout_ms) * NS_PER_MS
@@ -191,7 +142,7 @@ class ControllerCore:
         if command.action is Action.MOVE:
             if tripped or self._flags & MotorFlag.LATCHED:
                 return
-            self._stopping.clear()
+            self.log.note_move()
         elif earlier is None or earlier.action is not command.action:
             self._note_stop(StopCause.COMMAND)
         self._flags &= ~MotorFlag.EXPIRED
@@ -241,9 +192,7 @@ class ControllerCore:
         self._note_rest()
 
     def _note_stop(self, cause: StopCause) -> None:
-        stop = Stop(began_ns=self._now_ns, cause=cause, values=self.values)
-        self.stops.append(stop)
-        self._stopping.append((stop, self.travel))
+        self.log.note_stop(cause, values=self.values, travel=self.travel, now_ns=self._now_ns)
 
     def _note_rest(self) -> None:
         if any(motor.moving for motor in self._motors.values()):
@@ -251,7 +200,5 @@ class ControllerCore:
             return
         if self.rest_since_ns is None:
             self.rest_since_ns = self._now_ns
-        for stop, before in self._stopping:
-            stop.rest_ns = self._now_ns
-            stop.distance = {name: travel - before[name] for name, travel in self.travel.items()}
-        self._stopping.clear()
+        if self.log.stopping:
+            self.log.note_rest(travel=self.travel, now_ns=self._now_ns)

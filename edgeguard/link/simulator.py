@@ -20,7 +20,7 @@ from typing import Any
 
 from edgeguard.channel import Channel, Message
 from edgeguard.errors import LinkError
-from edgeguard.link.controller_core import Receipt, Stop, StopCause
+from edgeguard.link.controller_log import Receipt, Stop, StopCause
 from edgeguard.link.motor import MotorAxis
 from edgeguard.types.wire import Action, MotorFlag
 

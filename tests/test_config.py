@@ -97,6 +97,7 @@ WRONG = [
     ("deadline_ms = 150", "deadline_ms = 5", ["timing.deadline_ms", "5", "between 10 and 60000"]),
     ("deadline_ms = 150", 'deadline_ms = "fast"', ["timing.deadline_ms", "'fast'", "not a number"]),
     ("deadline_ms = 150", "deadline_ms = nan", ["timing.deadline_ms", "out of bounds"]),
+    ("deadline_ms = 150", f"deadline_ms = 1{'0' * 400}", ["timing.deadline_ms", "out of bounds"]),
     ("deadline_ms = 150", "life_ms = 300", ["timing.life_ms", "300", "420 ms", "period + deadline + tick"]),
     ("deadline_ms = 150", "tick_ms = 150", ["timing.tick_ms", "half of period_ms"]),
     ('user = "{said} {front_m}"', "", ["prompt.user", "missing"]),

@@ -6,11 +6,13 @@ import gc
 import time
 from collections.abc import Callable, Iterator
 
+import numpy as np
 import pytest
 from robot import AHEAD, Robot, motors
 
 from edgeguard import LoopGuard
 from edgeguard.clock import NS_PER_MS, SystemClock
+from edgeguard.errors import ObservationError
 from edgeguard.guard.settings import Settings
 from edgeguard.runtime.driver import Driver
 from edgeguard.runtime.parts import Parts
@@ -107,6 +109,20 @@ def test_in_loop_mode_the_caller_gets_the_command_to_send(loop):
     loop.stop()
     mine.run_until(lambda: mine.speed == 0)
     assert loop.status().mode is Mode.LATCHED
+
+
+def test_what_is_measured_may_be_numpys_and_a_mistake_in_it_is_named(loop):
+    mine = Loop(loop)
+    mine.run_until(lambda: mine.speed == pytest.approx(0.4))
+    loop.tick(measured={"linear": np.float32(0.25)})
+    loop.stop()
+    stopping = loop.tick(measured={"linear": np.float32(0.25)})
+    assert stopping is not None
+    assert 0.0 < stopping.axes["linear"] <= 0.25  # from what is measured, not from what was commanded
+    with pytest.raises(ObservationError, match=r"'liner' is no \[\[axis\]\]; known: linear"):
+        loop.tick(measured={"liner": 0.25})
+    with pytest.raises(ObservationError, match="linear = 'fast' is no number"):
+        loop.tick(measured={"linear": "fast"})
 
 
 def test_a_late_call_is_an_overrun_and_a_safe_decision(loop):

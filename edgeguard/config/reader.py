@@ -90,7 +90,10 @@ class Table:
         value = self._take(key, default, (int, float, Decimal), "a number")
         if value is None:
             return low if default is REQUIRED and math.isfinite(low) else 0.0 if default is REQUIRED else default
-        number = float(value)
+        try:
+            number = float(value)
+        except OverflowError:  # a whole number beyond every float
+            number = math.inf
         if not math.isfinite(number) or not low <= number <= high:
             self.refuse(key, f"{value} is out of bounds: it must be {_bounds(low, high)}")
             return max(low, min(high, 0.0))

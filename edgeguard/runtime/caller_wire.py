@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from edgeguard.config.sections import Axis
+from edgeguard.errors import ObservationError
+from edgeguard.runtime.stamp import plain_value
 from edgeguard.types import Echo, LinkState, LinkStatus, MotorFlag, SetPoint
 
 
@@ -23,8 +25,16 @@ class CallerWire:
         self._pending: SetPoint | None = None
 
     def measure(self, measured: Mapping[str, float | None]) -> None:
-        """What each axis does now, in the axis' unit; ``None`` is no reading."""
-        self._measured = measured
+        """What each axis does now, in the axis' unit; ``None`` is no reading. Whatever else is no number is refused."""
+        readings: dict[str, float | None] = {}
+        for name, reading in measured.items():
+            if name not in self._axes:
+                raise ObservationError(f"measured: {name!r} is no [[axis]]; known: {', '.join(self._axes)}")
+            value = plain_value(name, reading)
+            if isinstance(value, (str, bool)):
+                raise ObservationError(f"measured: {name} = {value!r} is no number; None is no reading")
+            readings[name] = None if value is None else float(value)
+        self._measured = readings
 
     def take(self) -> SetPoint | None:
         """The set-point since the last call, if there is a new one."""

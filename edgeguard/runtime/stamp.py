@@ -50,7 +50,7 @@ def observe(
             f"another clock's stamp; {_CONVERSION}"
         )
     ages_ns = {name: _age_ns(f"field_ages_ms[{name!r}]", age) for name, age in (field_ages_ms or {}).items()}
-    values = {name: _value(name, value) for name, value in fields.items()}
+    values = {name: plain_value(name, value) for name, value in fields.items()}
     observation = Observation(fields=values, captured_ns=min(captured_ns, now_ns), ages_ns=ages_ns)
     n_bytes = len(encode({"type": "observation", **observation_message(observation)}))
     if n_bytes > PEER_LIMIT_BYTES:
@@ -62,7 +62,7 @@ def observe(
     return observation
 
 
-def _value(name: str, value: object) -> Value:
+def plain_value(name: str, value: object) -> Value:
     """As the types that travel; numpy's numbers, which are registered as what they are, become Python's."""
     if value is None or isinstance(value, (str, bool, int, float, Decimal)):
         return value

@@ -47,15 +47,17 @@ def draw_coverage(coverage: Coverage) -> Plot:
 def save_coverage(coverage: Coverage, file: Path) -> None:
     """By itself, in a file; its ending is the format."""
     try:
+        import matplotlib as mpl
         from matplotlib.figure import Figure
     except ImportError as error:
         raise MissingExtraError(package="matplotlib", extra="plots", purpose="drawing the coverage") from error
-    figure = Figure(figsize=(sketch.WIDE_IN, _HEIGHT_IN), layout="constrained")
-    _draw(figure, coverage)
-    try:
-        figure.savefig(file, dpi=160)
-    except (OSError, ValueError) as error:  # a folder that is not there, an ending that names no format
-        raise ConfigError(f"{file}: cannot be drawn ({error}); name a .png, .svg or .pdf file") from error
+    with mpl.rc_context(sketch.STYLE):
+        figure = Figure(figsize=(sketch.WIDE_IN, _HEIGHT_IN), layout="constrained")
+        _draw(figure, coverage)
+        try:
+            figure.savefig(file, dpi=160)
+        except (OSError, ValueError) as error:  # a folder that is not there, an ending that names no format
+            raise ConfigError(f"{file}: cannot be drawn ({error}); name a .png, .svg or .pdf file") from error
 
 
 def _draw(figure: Figure, coverage: Coverage) -> None:
@@ -63,7 +65,8 @@ def _draw(figure: Figure, coverage: Coverage) -> None:
     for panel, cell in zip(panels, coverage.cells, strict=True):
         _draw_cell(panel, cell)
     panels[0].set_ylabel("share of requests with a greater score", color=sketch.PALE)
-    panels[0].legend(loc="upper right")
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper left", ncols=5)
 
 
 def _draw_cell(panel: Axes, cell: CellCoverage) -> None:
@@ -72,15 +75,19 @@ def _draw_cell(panel: Axes, cell: CellCoverage) -> None:
     panel.set_yscale("log")
     panel.step(*_tail(cell.calibrated), where="post", color=sketch.REST, lw=1.2, label="calibrated")
     panel.step(*_tail(checked), where="post", color=sketch.INK, lw=1.4, label="checked")
-    panel.axvline(bound.score, color=sketch.BOUND, lw=1.3, label=f"bound, {percentile_name(bound.percentile)}")
+    panel.axvline(bound.score, color=sketch.BOUND, lw=1.3, label="bound")
     panel.axhline(cell.accepted, color=sketch.PALE, lw=1.0, ls=sketch.DOTTED, label="accepted")
     low, high = cell.interval
     least = 0.5 / cell.n
     panel.plot([bound.score] * 2, [max(low, least), max(high, least)], color=sketch.BOUND, lw=4.0, alpha=0.35,
-               solid_capstyle="butt", label="beyond it, 95 %")  # fmt: skip
+               solid_capstyle="butt", label="beyond it: 95 % interval")  # fmt: skip
     panel.set_ylim(least, 1)
     panel.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
-    panel.set_title(f"{cell_name(bound)}: {cell.beyond} of {cell.n:,} beyond", loc="left", color=sketch.INK)
+    panel.set_title(
+        f"{cell_name(bound)}, {percentile_name(bound.percentile)}: {cell.beyond} of {cell.n:,} beyond",
+        loc="left",
+        color=sketch.INK,
+    )
     sketch.dress(panel, x="score")
 
 

@@ -50,6 +50,16 @@ VARIABLES = {
 WIDE_IN, HALF_IN = 9.0, 4.4
 DOTTED = (0, (2, 2))
 _TEXT_PT = 8.5
+STYLE: Any = {
+    "text.parse_math": False,
+    "font.size": _TEXT_PT,
+    "text.color": INK,
+    "axes.titlesize": _TEXT_PT,
+    "legend.frameon": False,
+    "legend.fontsize": _TEXT_PT - 0.5,
+    "legend.labelcolor": INK,
+}
+"""matplotlib's settings, which it types by the keys of the version that is installed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,17 +82,7 @@ def sketch(draw: Callable[[Figure], None], *, name: str, alt: str, width_in: flo
         from matplotlib.figure import Figure
     except ImportError as error:
         raise MissingExtraError(package="matplotlib", extra="plots", purpose="drawing a report") from error
-    settings: Any = {  # its keys are literals of the version that is installed
-        "svg.fonttype": "none",
-        "svg.hashsalt": name,
-        "text.parse_math": False,
-        "font.size": _TEXT_PT,
-        "text.color": INK,
-        "axes.titlesize": _TEXT_PT,
-        "legend.frameon": False,
-        "legend.fontsize": _TEXT_PT - 0.5,
-        "legend.labelcolor": INK,
-    }
+    settings: Any = {**STYLE, "svg.fonttype": "none", "svg.hashsalt": name}
     content = io.StringIO()
     with mpl.rc_context(settings):
         figure = Figure(figsize=(width_in, height_in), layout="constrained")

@@ -84,8 +84,9 @@ def test_check_prints_the_budget_that_adds_up(config):
     assert shown["answer"] == {"go": 2}
 
 
-def profile_beside(config: Path, **fingerprint: str) -> Path:
+def profile_beside(config: Path, *, thermal: str = "observed", **fingerprint: str) -> Path:
     profile = made_profile(
+        thermal=thermal,
         fingerprint={**read_fingerprint(), "model": "fake", **fingerprint},
         schedule=Schedule(period_ns=load_config(config).timing.period_ns),
         margin=1.1,
@@ -106,6 +107,15 @@ def test_check_says_what_every_thermal_level_leaves_and_warns_of_a_quick_profile
     assert "a quick calibration, with a margin of x1.1" in done.stderr
     said = edgeguard("check", str(config), "--profile", str(profile), "--age-ms", "0").stdout
     assert "hot board: never measured" in said
+
+
+def test_where_no_sensor_tells_the_temperature_check_says_the_bound_that_holds_at_any(config):
+    profile = profile_beside(config, thermal="unobserved")
+    arguments = ["check", str(config), "--profile", str(profile), "--age-ms", "0"]
+    assert json.loads(edgeguard(*arguments, "--json").stdout)["levels"]["hot"]["bound_ms"] == pytest.approx(16.5)
+    said = edgeguard(*arguments).stdout
+    assert "at any temperature, as no sensor tells it: 16.5 ms" in " ".join(said.split())
+    assert "never measured" not in said
 
 
 @pytest.mark.parametrize("command", ["check", "run"])

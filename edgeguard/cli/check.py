@@ -91,12 +91,14 @@ def _require_known(config: Config) -> None:
         provider_of(config)
     except ProviderError as error:
         problems.append(f"{config.file}: {error}")
-    adapter = config.model.adapter
-    if not names_folder(config.model.folder):
-        try:
-            find_variant(config.model.folder, adapter=None if adapter is None or "/" in adapter else adapter)
-        except ConfigError as error:
-            problems += [f"{config.file}: model: {problem}" for problem in error.problems]
+    for one in config.by_model:
+        named, adapter = one.model.folder, one.model.adapter
+        where = f"plan {one.plans[0].name!r}" if one.model != config.model else "model"
+        if not names_folder(named):
+            try:
+                find_variant(named, adapter=None if adapter is None or "/" in adapter else adapter)
+            except ConfigError as error:
+                problems += [f"{config.file}: {where}: {problem}" for problem in error.problems]
     if problems:
         raise ConfigError(problems)
 
@@ -125,9 +127,15 @@ def _measured(assembly: Assembly, profile: Profile | None, budget: BudgetLine) -
     return {"plans": rungs} if assembly.config.plans else {"levels": rungs[""]}
 
 
+def _observed(profile: Profile) -> bool:
+    return profile.thermal == "observed"
+
+
 def _levels(profile: Profile, rung: str, budget: BudgetLine) -> dict[str, Any]:
-    """The bound of every thermal level, and what it leaves of the budget."""
-    bounds = {level.label: profile.bound_for(level, rung=rung) for level in ThermalLevel}
+    """The bound of every thermal level, and what it leaves of the budget. Where no sensor told how hot the board was,
+    the worst that was measured holds at any."""
+    levels = {level.label: level if _observed(profile) else profile.reached for level in ThermalLevel}
+    bounds = {label: profile.bound_for(level, rung=rung) for label, level in levels.items()}
     return {
         label: None
         if bound is None
@@ -187,8 +195,11 @@ def _show(assembly: Assembly, budget: BudgetLine, stops: tuple[StoppingDistance,
     for rung, levels in measured.get("plans", {"": measured.get("levels", {})}).items():
         named = f"plan {rung!r}, " if rung else ""
         unmeasured = "never measured, so it does not run" if rung else "never measured, so the guard acts at once"
-        for label, level in levels.items():
-            say(f"{named}{label} board: {unmeasured if level is None else _level_words(level)}")
+        boards = {f"{label} board": level for label, level in levels.items()}
+        if profile is not None and not _observed(profile):
+            boards = {"at any temperature, as no sensor tells it": levels[profile.reached.label]}
+        for board, level in boards.items():
+            say(f"{named}{board}: {unmeasured if level is None else _level_words(level)}")
     if stops:
         console.print(_stops_table(stops))
     timeout_ms = ms_from_ns(config.link.timeout_ns)

@@ -153,7 +153,7 @@ def test_what_was_reached_and_what_was_not_is_said(soak: dict[str, Any] | None, 
 def test_a_margin_and_a_heavy_tail_are_said() -> None:
     bound = dataclasses.replace(made_profile(bound_ms=100).bounds[0], gpd_shape=0.6, rung="short", drafted=True)
     rows = dict(_judge(bounds=(bound,), margin=1.1).rows())
-    assert rows["bound"].startswith("110.0 ms for p99")
+    assert rows["bound"].startswith("110.0 ms for 99%")
     assert "nominal board, rung 'short', with a draft" in rows["bound"]
     assert rows["margin"].startswith("x1.1, in the bounds above")
     assert rows["warning"].startswith("heavy tail (shape 0.60)")
@@ -162,10 +162,10 @@ def test_a_margin_and_a_heavy_tail_are_said() -> None:
 def test_the_words_tell_how_it_was_measured() -> None:
     rows = dict(_judge(latencies_ms=[90.0, 110.0, 130.0], bound_ms=151.26).rows())
     assert rows["bound"] == (
-        "151.3 ms for p99 of all requests, at 95% confidence: nominal board (3 requests, 3 independent)"
+        "151.3 ms for 99% of all requests, at 95% confidence: nominal board (3 requests, 3 independent)"
     )
     assert rows["fits"].startswith("yes, with 48.7 ms to spare")
-    assert rows["time to command"] == "median 110.0 ms, longest 130.0 ms"
+    assert rows["a request took"] == "median 110.0 ms, longest 130.0 ms"
     assert rows["measured"] == "3 requests of one worker, one every 200.0 ms; measured alone, busy x1.05"
     assert rows["disturbed"] == "10 requests dropped, 1 releases skipped"
     assert rows["thermal"] == "unobserved, no sensor can be read here; not heated"

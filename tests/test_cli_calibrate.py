@@ -24,7 +24,7 @@ def test_the_verdict_is_a_table_for_people(capsys: pytest.CaptureFixture[str], b
     profile = made_profile(bound_ms=bound_ms)
     assert report(profile, file=Path("p.json"), config=config(), age_ns=0, as_json=False) == exit_code
     printed = " ".join(capsys.readouterr().out.split())  # it is wrapped to the terminal's width
-    assert f"{bound_ms:.1f} ms for p99 of all requests" in printed
+    assert f"{bound_ms:.1f} ms for 99% of all requests" in printed
     assert ("would fit" in printed) is (exit_code == 4)
     assert "p.json" in printed
 

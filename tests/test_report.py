@@ -202,7 +202,7 @@ def test_the_verdict_is_in_the_headline(deadline_ms: float, class_: str, words: 
 
 def test_without_a_configuration_nothing_is_judged_and_the_page_says_how_it_would_be() -> None:
     report = report_of(made_profile(bound_ms=15.2), deadline_ms=None)
-    assert report.headline == "p99 of all requests take at most 15.2 ms, at 95% confidence"
+    assert report.headline == "99% of all requests take at most 15.2 ms, at 95% confidence"
     assert "--config" in dict(report.verdict_rows)["not judged"]
     assert "at least 21 ms" in dict(report.verdict_rows)["deadline"]
     assert "Pin up the page of a full one" in page(report), "it is a quick one"

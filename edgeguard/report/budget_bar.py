@@ -55,7 +55,7 @@ def parts_of(profile: Profile, verdict: Verdict | None) -> tuple[Part, ...]:
         *model,
         Part(name="wire", words="the frame on the line", span_ns=overhead.wire_ns, colour=sketch.PALE),
         Part(name="reserve", words="for the guard's own lateness", span_ns=overhead.reserve_ns, colour=sketch.FRAME),
-        Part(name="slack", words="nobody needs it", span_ns=verdict.slack_ns, colour=sketch.GRID),
+        Part(name="slack", words="what is left of the deadline", span_ns=verdict.slack_ns, colour=sketch.GRID),
     )
     return tuple(part for part in around if part.span_ns > 0)
 
@@ -111,9 +111,9 @@ def _model_parts(profile: Profile) -> Sequence[Part]:
     typical_ns = min(dearest_ns, round(median([one.latency_ns for one in requests])))
     first_ns = min(typical_ns, round(median([one.ttft_ns for one in requests])))
     return (
-        Part(name="first token", words="until the prompt's pass is done, half of the time",
+        Part(name="first token", words="until the prompt's pass is done: the median",
              span_ns=first_ns, colour=sketch.MEASURED),
-        Part(name="rest of the answer", words="its other passes and the hand-over, half of the time",
+        Part(name="rest of the answer", words="its other passes and the hand-over: the median",
              span_ns=typical_ns - first_ns, colour=sketch.REST),
         Part(name="dearest answer", words="what the answer with the most tokens costs beyond that",
              span_ns=dearest_ns - typical_ns, colour=sketch.DEAREST),

@@ -148,10 +148,9 @@ def draw_step(profile: Profile, samples: Samples) -> Plot:
         sketch.dress(panel, x="context: tokens cached", y=f"pass of {size}, ms" if size > 1 else "one step, ms")
         panel.legend(loc="best")
 
-    per_thousand_ms = ms_from_ns(round(1_000 * cost.per_cached_ns))
-    slower = (
-        f"{per_thousand_ms:.2f} ms more per 1,000 cached tokens" if per_thousand_ms else "no slower for the context"
-    )
+    deepest = max((row.p for row in steps), default=cost.p_reference)
+    more_ms = ms_from_ns(round(deepest * cost.per_cached_ns))
+    slower = f"{more_ms:.2g} ms more behind {deepest:,} than behind none" if more_ms else "no slower for the context"
     alt = f"A pass of {size} new tokens: " + ", ".join(
         f"{row.p:,} cached {row.median_ns / 1e6:.1f} ms" for row in steps
     ) + f"; {slower}."  # fmt: skip

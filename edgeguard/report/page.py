@@ -11,7 +11,7 @@ from importlib import resources
 
 from edgeguard.bench.calibration.coverage import Coverage
 from edgeguard.bench.calibration.verdict import Verdict
-from edgeguard.bench.calibration.words import cell_name, percentile_name
+from edgeguard.bench.calibration.words import cell_name, percentile_name, share_name
 from edgeguard.budget import Profile, profile_text
 from edgeguard.clock import NS_PER_MS, ms_from_ns
 from edgeguard.report import sketch
@@ -52,7 +52,7 @@ class Report:
         """The verdict in one line."""
         bound = self.profile.bound
         promise = (
-            f"{percentile_name(bound.percentile)} of all requests take at most {ms_from_ns(bound.bound_ns):.1f} ms, "
+            f"{share_name(bound.percentile)} of all requests take at most {ms_from_ns(bound.bound_ns):.1f} ms, "
             f"at {bound.confidence:.0%} confidence"
         )
         if self.verdict is None:

@@ -14,7 +14,7 @@ from edgeguard.bench.calibration.words import (
     duration,
     heating_words,
     load_words,
-    percentile_name,
+    share_name,
     worker_words,
 )
 from edgeguard.budget import Bound, Profile
@@ -112,7 +112,7 @@ class Verdict:
             ("fits", self._fit_words() if self.fits else f"no: {self._fit_words()}"),
             ("interventions", self._miss_words()),
             ("you accept", self._accepted_words()),
-            ("time to command", f"median {_ms(latencies_ns[len(latencies_ns) // 2])}, longest {_ms(latencies_ns[-1])}"),
+            ("a request took", f"median {_ms(latencies_ns[len(latencies_ns) // 2])}, longest {_ms(latencies_ns[-1])}"),
             ("measured", f"{len(latencies_ns):,} requests of {worker_words(schedule)}, one every "
                          f"{_ms(schedule.period_ns)}; {load_words(schedule)}, busy x{schedule.busy:.2f}"),
             ("disturbed", disturbed_words(schedule)),
@@ -188,7 +188,7 @@ _RATE = itemgetter(2)
 
 def _bound_words(bound: Bound) -> str:
     return (
-        f"{_ms(bound.bound_ns)} for {percentile_name(bound.percentile)} of all requests, at {bound.confidence:.0%} "
+        f"{_ms(bound.bound_ns)} for {share_name(bound.percentile)} of all requests, at {bound.confidence:.0%} "
         f"confidence: {cell_name(bound)} ({bound.n:,} requests, {bound.effective_n:,} independent)"
     )
 

@@ -13,6 +13,11 @@ def percentile_name(percentile: float) -> str:
     return f"p{percentile * 100:.10g}"
 
 
+def share_name(share: float) -> str:
+    """``99%`` for 0.99, with as many digits as it has."""
+    return f"{share * 100:.10g}%"
+
+
 def duration(seconds: float) -> str:
     """A time span as people say it, rounded down: it stands behind *at most one in*."""
     for unit_s, name in ((86_400, "days"), (3_600, "h"), (60, "min")):

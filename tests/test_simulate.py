@@ -268,6 +268,13 @@ def test_what_is_wrong_with_a_script_is_named(tmp_path, more, said):
         script(tmp_path, more=more)
 
 
+def test_a_robots_configuration_is_told_from_a_scenario():
+    with pytest.raises(ConfigError) as refused:
+        read_scenario(SCENARIOS / "robot.toml")
+    (problem,) = refused.value.problems
+    assert "is a robot's configuration, not a scenario; name a scenario, and with --config" in problem
+
+
 def test_a_scenario_that_is_not_there_is_named(tmp_path):
     with pytest.raises(ConfigError, match=r"gone\.toml: cannot be read"):
         read_scenario(tmp_path / "gone.toml")

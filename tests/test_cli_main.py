@@ -142,6 +142,11 @@ MISTAKES = {
     "no such profile": (["check", "robot.toml", "--profile", "nowhere.json"], 7, "nowhere.json"),
     "no such model": (["model", "build", "smollm3"], 2, "smollm2-135m"),
     "no such folder": (["model", "inspect", "./nowhere"], 5, "nowhere"),
+    "no age": (["check", "robot.toml", "--age-ms", "nan"], 2, "--age-ms: nan is not an age in milliseconds"),
+    "an age of tomorrow": (["calibrate", "robot.toml", "--age-ms", "-1"], 2, "--age-ms: -1 is not an age"),
+    "no time": (["log", "show", "flight.log", "--from", "inf"], 2, "--from: inf is not a time in seconds"),
+    "no time either": (["replay", "flight.log", "--to", "1e300"], 2, "--to: 1e300 is not a time in seconds"),
+    "no command": ([], 2, "edgeguard demo"),
 }
 
 

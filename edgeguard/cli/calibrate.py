@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edgeguard.cli.progress import progress_bars
-from edgeguard.clock import NS_PER_S, SystemClock, ms_from_ns, ns_from_ms
+from edgeguard.cli.times import read_age_ns
+from edgeguard.clock import NS_PER_S, SystemClock, ms_from_ns
 from edgeguard.config import load_config
 from edgeguard.errors import BoundError
 
@@ -68,8 +69,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--resume", action="store_true", help="go on with what an interrupted calibration had sampled")
     parser.add_argument(
         "--age-ms",
-        type=float,
-        default=0.0,
+        dest="age_ns",
+        type=read_age_ns,
+        default=0,
         metavar="MS",
         help="how old an observation is when it is handed over (default: 0)",
     )
@@ -118,7 +120,7 @@ def run(arguments: argparse.Namespace) -> int:
                 progress=progress,
                 subject=subject,
             )
-    return report(profile, file=file, config=config, age_ns=ns_from_ms(arguments.age_ms), as_json=arguments.json)
+    return report(profile, file=file, config=config, age_ns=arguments.age_ns, as_json=arguments.json)
 
 
 def effort_of(arguments: argparse.Namespace) -> Effort:

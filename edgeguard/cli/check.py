@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from edgeguard.budget.profile import Profile
 from edgeguard.budget.profile_json import load_profile
 from edgeguard.cli.check_prompt import prompt_costs, prompt_section, prompt_summary
+from edgeguard.cli.times import read_age_ns
 from edgeguard.clock import NS_PER_S, ms_from_ns
 from edgeguard.config import Config
 from edgeguard.engine.providers import provider_of
@@ -52,7 +53,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("config", type=Path, metavar="CONFIG", help="the configuration, for example robot.toml")
     parser.add_argument("--profile", type=Path, help="a calibration profile, for the bound")
-    parser.add_argument("--age-ms", type=float, help="age of an observation when it arrives (default: max_age_ms)")
+    parser.add_argument(
+        "--age-ms", dest="age_ns", type=read_age_ns, metavar="MS",
+        help="age of an observation when it arrives (default: max_age_ms)",
+    )  # fmt: skip
     parser.add_argument("--prompt", action="store_true", help="what each field costs; needs the model")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(func=run)
@@ -63,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     config = assembly.config
     _require_known(config)
     profile = None if arguments.profile is None else _usable(arguments.profile, period_ns=config.timing.period_ns)
-    age_ns = config.timing.max_age_ns if arguments.age_ms is None else round(arguments.age_ms * 1e6)
+    age_ns = config.timing.max_age_ns if arguments.age_ns is None else arguments.age_ns
     budget = budget_line(config, age_ns=age_ns, bound_ns=None if profile is None else profile.bound.bound_ns)
     stops = stopping_distances(config, wire_ns=command_wire_ns(config))
     if wire_expiry(config) == "none":  # then nothing stops it

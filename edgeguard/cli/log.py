@@ -10,6 +10,7 @@ from pathlib import Path
 
 from edgeguard.cli.decision import decision_line, event_line
 from edgeguard.cli.run import add_sockets
+from edgeguard.cli.times import add_stretch
 from edgeguard.clock import NS_PER_MS, NS_PER_S, SystemClock
 from edgeguard.errors import FlightLogError
 from edgeguard.plain import to_plain
@@ -59,7 +60,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_sockets(tail)
     tail.set_defaults(func=_tail)
     show = _on_log(actions, "show", "a stretch of a flight, or one cycle in full", _show)
-    _add_stretch(show)
+    add_stretch(show, of="of what is shown")
     show.add_argument("--cycle", type=int, metavar="N", help="only this decision, with everything that is known of it")
     show.add_argument("--plot", type=Path, metavar="FILE", help="draw the stretch into this .png, .svg or .pdf")
     show.add_argument("--json", action="store_true", help="print one JSON object per line")
@@ -67,7 +68,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     stats.add_argument("--json", action="store_true", help="print one JSON object")
     export = _on_log(actions, "export", "write the decisions for other programs", _export)
     export.add_argument("file", type=Path, metavar="FILE", help=f"what to write; ends in {', '.join(EXPORTS)}")
-    _add_stretch(export)
+    add_stretch(export, of="of what is written")
 
 
 def _on_log(
@@ -78,16 +79,6 @@ def _on_log(
     parser.add_argument("--start", type=int, default=0, metavar="N", help="the N-th start before the last one")
     parser.set_defaults(func=func)
     return parser
-
-
-def _add_stretch(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--from", dest="from_s", type=float, default=0.0, metavar="S", help="seconds since its start")
-    parser.add_argument("--to", dest="to_s", type=float, metavar="S", help="seconds since its start")
-
-
-def _stretch(arguments: argparse.Namespace) -> tuple[int, int | None]:
-    to_ns = None if arguments.to_s is None else round(arguments.to_s * NS_PER_S)
-    return round(arguments.from_s * NS_PER_S), to_ns
 
 
 def _tail(arguments: argparse.Namespace) -> int:
@@ -126,11 +117,10 @@ def _print(told: Iterable[CycleRecord | Event], *, as_json: bool) -> None:
 
 def _show(arguments: argparse.Namespace) -> int:
     flight = last_flight(arguments.log, back=arguments.start)
-    from_ns, to_ns = _stretch(arguments)
     if arguments.plot is not None:
-        _draw(flight, from_ns, to_ns, arguments)
+        _draw(flight, arguments)
     shown = 0
-    for cycle in flight.cycles(from_ns=from_ns, to_ns=to_ns):
+    for cycle in flight.cycles(from_ns=arguments.from_ns, to_ns=arguments.to_ns):
         if arguments.cycle is not None and cycle.record.cycle != arguments.cycle:
             continue
         shown += 1
@@ -162,19 +152,18 @@ def _print_cycle(cycle: Cycle) -> None:
     print(decision_line(cycle.record, at_ns=cycle.at_ns))
 
 
-def _draw(flight: Flight, from_ns: int, to_ns: int | None, arguments: argparse.Namespace) -> None:
+def _draw(flight: Flight, arguments: argparse.Namespace) -> None:
     from edgeguard.simulation.plot import draw
     from edgeguard.simulation.recorded import recorded_drive
 
-    drive = recorded_drive(flight.entries(), from_ns=from_ns, to_ns=to_ns)
+    drive = recorded_drive(flight.entries(), from_ns=arguments.from_ns, to_ns=arguments.to_ns)
     about = f"recorded {drive.created}, from {arguments.log}"
     draw(drive.timeline, title="recorded drive", about=about, axes=drive.axes, file=arguments.plot)
 
 
 def _export(arguments: argparse.Namespace) -> int:
-    from_ns, to_ns = _stretch(arguments)
     flight = last_flight(arguments.log, back=arguments.start)
-    count = export_flight(flight, arguments.file, from_ns=from_ns, to_ns=to_ns)
+    count = export_flight(flight, arguments.file, from_ns=arguments.from_ns, to_ns=arguments.to_ns)
     print(f"{arguments.file}: {count:,} decisions", file=sys.stderr)
     return 0
 

@@ -74,7 +74,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("-h", "--help", action="help", help=argparse.SUPPRESS)
     parser.add_argument("--version", action="version", version=f"edgeguard {__version__}", help=argparse.SUPPRESS)
-    commands = parser.add_subparsers(prog="edgeguard", required=True, metavar="COMMAND", help=argparse.SUPPRESS)
+    commands = parser.add_subparsers(prog="edgeguard", metavar="COMMAND", help=argparse.SUPPRESS)
     width, chapters = min(shutil.get_terminal_size().columns - 2, WIDEST), ""
     for title, modules in _CHAPTERS.items():
         before = len(commands._choices_actions)
@@ -90,7 +90,11 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code. Each parser sets ``func(args) -> int``."""
-    arguments = build_parser().parse_args(argv)
+    parser = build_parser()
+    arguments = parser.parse_args(argv)
+    if "func" not in arguments:
+        parser.print_help(sys.stderr)
+        return ConfigError.exit_code
     try:
         return int(arguments.func(arguments))
     except ConfigError as error:

@@ -8,6 +8,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from edgeguard.cli.times import add_stretch
 from edgeguard.clock import NS_PER_S
 from edgeguard.errors import FlightLogError
 from edgeguard.plain import to_plain
@@ -28,7 +29,7 @@ With --config OTHER: what another configuration of the same robot would have dec
 the decisions that differ. The recorded world does not react to them, and the model does not answer what it was not
 asked.
 
-With --plot FILE: the drive as a picture, commanded and measured, modes and causes. --from and --to take a stretch.
+With --plot FILE: the drive as a picture, commanded and measured, modes and causes; of a stretch with --from and --to.
 
 exit codes: 0 everything is the same; 1 something differs; 2 OTHER cannot be used; 15 LOG cannot be used.
 """
@@ -47,8 +48,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("log", type=Path, metavar="LOG", help="a flight log")
     parser.add_argument("--config", type=Path, metavar="OTHER", help="decide with this configuration instead")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the last start into this .png, .svg or .pdf")
-    parser.add_argument("--from", dest="from_s", type=float, default=0.0, metavar="S", help="seconds since its start")
-    parser.add_argument("--to", dest="to_s", type=float, metavar="S", help="seconds since its start")
+    add_stretch(parser, of="of the picture")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(func=run)
 
@@ -75,11 +75,7 @@ def _draw(arguments: argparse.Namespace) -> None:
     from edgeguard.simulation.plot import draw
     from edgeguard.simulation.recorded import recorded_drive
 
-    drive = recorded_drive(
-        read_flight(arguments.log),
-        from_ns=round(arguments.from_s * NS_PER_S),
-        to_ns=None if arguments.to_s is None else round(arguments.to_s * NS_PER_S),
-    )
+    drive = recorded_drive(read_flight(arguments.log), from_ns=arguments.from_ns, to_ns=arguments.to_ns)
     about = f"recorded {drive.created}, from {arguments.log}"
     draw(drive.timeline, title="recorded drive", about=about, axes=drive.axes, file=arguments.plot)
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from edgeguard.extras import install_command
+
 
 class EdgeguardError(Exception):
     """The root of all errors raised on purpose."""
@@ -102,7 +104,7 @@ class MissingExtraError(EdgeguardError):
     exit_code = 12
 
     def __init__(self, *, package: str, extra: str, purpose: str) -> None:
-        super().__init__(f"{purpose} needs the package {package!r}: pip install 'edgeguard[{extra}]'")
+        super().__init__(f"{purpose} needs the package {package!r}: {install_command(extra)}")
 
 
 class AnswerError(EdgeguardError, ValueError):

@@ -14,6 +14,7 @@ import pytest
 from edgeguard.engine.probe import Finding, survey
 from edgeguard.engine.provider import Provider
 from edgeguard.engine.providers import PROVIDERS, find_provider
+from edgeguard.extras import install_command
 
 PLUGIN = Provider(name="npu", ort_name="NpuExecutionProvider", package="acme-npu", extra="cpu", plugin="acme_npu")
 COMPILER = shutil.which("gcc")
@@ -48,12 +49,12 @@ def test_a_provider_that_was_not_built_into_the_runtime_says_which_runtime_that_
     missing = replace(find_provider("cuda"), name="other", ort_name="OtherExecutionProvider")
     finding = found(missing)
     assert finding.reason.startswith("the installed onnxruntime")
-    assert finding.remedy == "in a new environment: pip install 'edgeguard[gpu]'"
+    assert finding.remedy == f"in a new environment: {install_command('gpu')}"
 
 
 def test_a_package_that_is_not_installed_is_named_with_the_extra() -> None:
     finding = found(replace(PLUGIN, extra="qnn"))
-    assert (finding.reason, finding.remedy) == ("acme-npu is not installed", "pip install 'edgeguard[qnn]'")
+    assert (finding.reason, finding.remedy) == ("acme-npu is not installed", install_command("qnn"))
 
 
 def test_a_python_too_old_for_the_wheel_comes_before_everything_else() -> None:

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from robot import CONFIG
 
 from edgeguard.errors import ConfigError
+from edgeguard.extras import install_command
 from edgeguard.link import CODECS, Carries, Codec, expiry_of, feedback_of, guarantee, make_codec
 from edgeguard.types.wire import (
     LONGEST_LIFE_MS,
@@ -553,7 +554,7 @@ def test_without_pymavlink_the_extra_is_named_and_without_mavlink_it_is_not_impo
     file.write_text(CONFIG + 'codec = "mavlink"\nwatchdog = true\n[link.mavlink]\nforward = "linear"\n')
     done = subprocess.run([sys.executable, "-c", WITHOUT, str(file)], capture_output=True, text=True, check=False)
     assert done.returncode == 12
-    assert "the codec mavlink needs the package 'pymavlink': pip install 'edgeguard[mavlink]'" in done.stderr
+    assert f"the codec mavlink needs the package 'pymavlink': {install_command('mavlink')}" in done.stderr
     file.write_text(CONFIG)
     done = subprocess.run([sys.executable, "-c", WITHOUT, str(file)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -27,6 +27,7 @@ from edgeguard.budget import Bound, PassTimes, Profile, RequestTimes, Schedule, 
 from edgeguard.budget.roofline import Machine, Model
 from edgeguard.cli.main import main
 from edgeguard.clock import NS_PER_MS
+from edgeguard.extras import install_command
 from edgeguard.report.budget_bar import parts_of
 from edgeguard.report.estimates import estimates_of
 from edgeguard.report.page import Report, page
@@ -408,4 +409,4 @@ def test_without_matplotlib_there_is_a_summary_and_a_page_says_what_to_install(r
     command = [sys.executable, "-c", blocked, "report", str(robot[1])]
     assert subprocess.run(command, check=False, capture_output=True).returncode == 0
     done = subprocess.run([*command, "-o", "page.html"], check=False, capture_output=True, text=True)
-    assert (done.returncode, "edgeguard[plots]" in done.stderr) == (12, True)
+    assert (done.returncode, install_command("plots") in done.stderr) == (12, True)

@@ -14,6 +14,7 @@ from flights import SCENARIOS, robot_toml, script
 from edgeguard.cli import simulate as command
 from edgeguard.clock import NS_PER_MS, NS_PER_S
 from edgeguard.errors import ConfigError, FlightLogError
+from edgeguard.extras import install_command
 from edgeguard.guard.interface import WorkerPhase
 from edgeguard.recorder.log import read_flight
 from edgeguard.recorder.replay import replay
@@ -446,7 +447,7 @@ except MissingExtraError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
-    assert done.stdout.strip() == ("drawing a timeline needs the package 'matplotlib': pip install 'edgeguard[plots]'")
+    assert done.stdout.strip() == f"drawing a timeline needs the package 'matplotlib': {install_command('plots')}"
 
 
 def test_answers_may_end_in_every_way(tmp_path):

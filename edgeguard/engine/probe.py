@@ -26,6 +26,7 @@ from edgeguard.engine.protobuf import Message
 from edgeguard.engine.provider import Provider
 from edgeguard.engine.session import import_runtime, runtime_errors
 from edgeguard.errors import EdgeguardError, MissingExtraError, ProviderError
+from edgeguard.extras import install_command
 from edgeguard.plain import from_plain, to_plain
 
 PATIENCE_S = 60
@@ -201,8 +202,8 @@ def _install(row: Provider) -> str:
     if " " in row.package:
         return f"needs {row.package}"
     if row.plugin:
-        return f"pip install 'edgeguard[{row.extra}]'"
-    return f"in a new environment: pip install 'edgeguard[{row.extra}]'"
+        return install_command(row.extra)
+    return f"in a new environment: {install_command(row.extra)}"
 
 
 def _driver(row: Provider) -> str:

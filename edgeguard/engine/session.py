@@ -23,6 +23,7 @@ from edgeguard.engine.placement import RECORD_ASSIGNMENT, audit, profiled, recor
 from edgeguard.engine.plugin import plugin_devices
 from edgeguard.engine.provider import Provider
 from edgeguard.errors import ConfigError, MissingExtraError, ModelError, ProviderError
+from edgeguard.extras import install_command
 
 SESSION_DEFAULTS: Mapping[str, str] = {
     "session.force_spinning_stop": "1",  # threads spin during a pass and sleep after it: right for a periodic load
@@ -72,7 +73,7 @@ def _require_built_in(runtime: ModuleType, provider: Provider) -> None:
     if provider.ort_name not in runtime.get_available_providers():
         raise ProviderError(
             f"onnxruntime {runtime.__version__} has no {provider.ort_name}: the provider {provider.name!r} comes "
-            f"with pip install 'edgeguard[{provider.extra}]' in an environment without another onnxruntime package"
+            f"with {install_command(provider.extra)} in an environment without another onnxruntime package"
         )
 
 

@@ -84,7 +84,7 @@ class Tally:
             raise BusyError(
                 "the machine is too busy to measure: a fixed piece of work took more than "
                 f"{self.limit:.2g} times what it needs in {self.blocks_dropped} of {self.blocks} blocks of requests, "
-                f"the last time {block.factor or 0.0:.1f} times; end what else computes here, and calibrate again"
+                f"the last time {block.factor or 0.0:.1f} times; end what else computes here, and try again"
             )
 
 
@@ -182,5 +182,5 @@ def wait_until_quiet(kernel: FixedKernel, *, limit: float = BUSY_LIMIT) -> float
             return factors[-1]
     raise BusyError(
         f"the machine is too busy to measure: for ten seconds a fixed piece of work took {min(factors):.1f} times what "
-        f"it needs, or more (at most {limit:g} is accepted); end what else computes here, and calibrate again"
+        f"it needs, or more (at most {limit:g} is accepted); end what else computes here, and try again"
     )

@@ -132,7 +132,7 @@ def bounds_of(requests: Sequence[RequestTimes], *, wanted: float, confidence: fl
         raise BusyError(
             f"{len(requests)} requests count as only {found.effective_n} independent ones (one of {found.lag}), and no "
             "bound can be named: they were too few, or latency drifts all the time; see what else this machine does, "
-            "and calibrate again"
+            "and try again"
         )
     return tuple(bounds)
 

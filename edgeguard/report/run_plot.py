@@ -98,7 +98,7 @@ def draw_run(profile: Profile, samples: Samples, *, available_ns: int | None) ->
             when, factors = zip(*((run.when(at_ns), factor) for at_ns, factor in busy), strict=True)
             panels[-1].step(when, factors, where="post", color=sketch.PALE, lw=1.0)
             panels[-1].axhline(1.0, color=sketch.FRAME, lw=0.8)
-            sketch.dress(panels[-1], y="others ×")
+            sketch.dress(panels[-1], y="other load ×")
         for panel in panels:
             for at_ns in restarts:
                 panel.axvline(run.when(at_ns), color=sketch.PALE, lw=0.8, ls=sketch.DOTTED)

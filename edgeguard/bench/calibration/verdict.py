@@ -151,8 +151,11 @@ class Verdict:
         needed = floor_n(percentile=1 - self.max_miss_rate, confidence=self.profile.confidence)
         if self.misses or self.judged >= needed:
             return f"{accepted}: not shown, too many of these requests were late"
-        takes = duration(needed * self.profile.schedule.period_ns / NS_PER_S)
-        return f"{accepted}: not shown by so few; it takes {needed:,} independent requests ({takes}), without --quick"
+        takes_s = len(self.profile.bounds) * needed * self.profile.schedule.period_ns / NS_PER_S
+        return (
+            f"{accepted}: not shown by so few; it takes {needed:,} independent requests behind each bound, "
+            f"{math.ceil(takes_s / 60)} min or more, without --quick"
+        )
 
 
 def judge(profile: Profile, *, config: Config, overhead: Overhead) -> Verdict:

@@ -5,6 +5,7 @@ Pure: everything is handed in. Nanoseconds inside, milliseconds in words. ``requ
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from operator import itemgetter
 

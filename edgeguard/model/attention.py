@@ -1,8 +1,8 @@
 """The attention of a llama layer in ONNX nodes, in the two forms that execution providers run.
 
 *Grouped*: ONNX Runtime's ``GroupQueryAttention``, with the cache shared between past and present. *Plain*: nothing but
-standard operators, for providers that compile the graph themselves; past goes in, a longer present comes out. In a
-plain graph every position of the mask counts: it reads the mask's length, so there is no padding.
+standard operators, for providers that compile the graph themselves; past goes in, a longer present comes out. The past
+may be longer than what is cached: what the mask leaves out is not seen, and positions count what it keeps.
 
     past, present of a layer    [batch, kv heads, capacity or length, head size]
 
@@ -85,17 +85,23 @@ class PlainAttention:
         """Cosines and sines (k, head size / 2) of the new positions, and the causal mask (k, total)."""
         file = self._file
         zero, one = (file.constant(name, np.array(number, np.int64)) for name, number in (("zero", 0), ("one", 1)))
-        two = file.constant("two", np.array(2, np.int64))
-        total = self._length_of("attention_mask", one)
+        two, axis = file.constant("two", np.array(2, np.int64)), file.constant("last_axis", np.array([-1], np.int64))
+        count, total = self._length_of("input_ids", one), self._length_of("attention_mask", one)
         past = self._length_of("past_key_values.0.key", two)
-        new = file.node("Range", [past, total, one], name="positions")
-        every = file.node("Range", [zero, total, one], name="all_positions")
+        kept = file.node("ReduceSum", ["attention_mask", axis], name="attention_mask/kept", keepdims=0)
+        cached = file.node("Sub", [kept, count], name="cached")
+        order = file.node("Range", [zero, count, one], name="order")
+        new = file.node("Add", [order, cached], name="positions")
+        every = file.node("Range", [zero, total, one], name="all_places")
         for name, values in zip(("cos", "sin"), rotary_caches(self._hyper), strict=True):
             cache = file.weight(f"{name}_cache", values.astype(self._dtype))
             file.node("Gather", [cache, new], name=name)
         column = file.constant("column", np.array([-1, 1], np.int64))
-        rows = file.node("Reshape", [new, column], name="positions/column")
-        seen = file.node("LessOrEqual", [every, rows], name="causal/seen")
+        places = file.node("Range", [past, total, one], name="places")
+        rows = file.node("Reshape", [places, column], name="places/column")
+        before = file.node("LessOrEqual", [every, rows], name="causal/before")
+        there = file.node("Cast", ["attention_mask"], name="attention_mask/there", to=TensorProto.BOOL)
+        seen = file.node("And", [before, there], name="causal/seen")
         nothing, masked = (file.constant(n, np.array(v, self._dtype)) for n, v in (("nothing", 0), ("masked", _MASKED)))
         file.node("Where", [seen, nothing, masked], name="causal")
 

@@ -91,10 +91,14 @@ class _LlamaGraph:
         if not delta:
             self._file.node("SimplifiedLayerNormalization", [residual, weight], name=gain, epsilon=epsilon, axis=-1)
             return gain, residual
-        names = [gain, "", "", f"{gain}/residual"]
-        inputs = [residual, delta, weight]
+        total = f"{gain}/residual"
+        if self._options.attention is Attention.PLAIN:  # for those who compile: QNN leaves the two in one to the CPU
+            self._file.node("Add", [residual, delta], name=total)
+            self._file.node("SimplifiedLayerNormalization", [total, weight], name=gain, epsilon=epsilon, axis=-1)
+            return gain, total
+        inputs, names = [residual, delta, weight], [gain, "", "", total]
         self._file.nodes("SkipSimplifiedLayerNormalization", inputs, names=names, domain=MICROSOFT, epsilon=epsilon)
-        return gain, names[-1]
+        return gain, total
 
     def _attend(self, normed: str, layer: int) -> str:
         block = f"blk.{layer}"

@@ -13,7 +13,8 @@ from edgeguard.cli import replay as command
 from edgeguard.config import load_config
 from edgeguard.errors import ConfigError, FlightLogError
 from edgeguard.recorder.frame import FrameReader
-from edgeguard.recorder.log import read_flight
+from edgeguard.recorder.log import FlightWriter, read_flight
+from edgeguard.recorder.record import encode_step
 from edgeguard.recorder.replay import replay
 from edgeguard.recorder.second_opinion import second_opinion
 from edgeguard.types import Cause, Source
@@ -249,3 +250,29 @@ def test_a_log_without_a_step_is_an_error(flight):
     flight.write_bytes(flight.read_bytes()[: first_step.offset])
     with pytest.raises(FlightLogError, match="holds no step that can be replayed"):
         run(flight)
+
+
+def test_a_rotated_log_is_one_flight_however_its_files_are_named(flight, tmp_path, capsys):
+    header, *_ = read_flight(flight)
+    steps = steps_of(read_flight(flight))
+    blocks = [index for index, step in enumerate(steps) if step.before is not None]
+    state = tmp_path / "state"
+    state.mkdir()
+    for name, part in (("flight.log.1", steps[: blocks[1]]), ("flight.log", steps[blocks[1] :])):
+        writer = FlightWriter(state / name, header=header)
+        for step in part:
+            writer.append(encode_step(step), begins_block=step.before is not None)
+        writer.close()
+    for named in ([state], [state / "flight.log", state / "flight.log.1"]):
+        assert run(*named, "--json") == 0
+        summary = json.loads(capsys.readouterr().out)
+        assert (summary["starts"], summary["steps"], summary["flaws"]) == (1, len(steps), [])
+    assert run(state / "flight.log", flight, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["steps"] == 2 * len(steps) - blocks[1], "another log is another flight"
+
+
+def test_a_flaw_names_its_file(flight, tmp_path, capsys):
+    short = record(script(tmp_path, duration_ms=500, robot=robot_toml(dwell_ms="500")), tmp_path / "short.log")
+    short.write_bytes(short.read_bytes()[:-5])
+    assert run(flight, short) == 0
+    assert "short.log, at byte" in capsys.readouterr().out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from edgeguard.cli.times import add_stretch
 from edgeguard.clock import NS_PER_S
 from edgeguard.errors import FlightLogError
 from edgeguard.plain import to_plain
-from edgeguard.recorder.log import read_flight
+from edgeguard.recorder.flight import find_flights, read_flights
 from edgeguard.recorder.replay import Replay, Tally, replay
 from edgeguard.recorder.second_opinion import Divergence, SecondOpinion, second_opinion
 from edgeguard.runtime.assembly import assemble
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """\
 Run the recorded inputs of LOG through the guard's core again, with the configuration that the log holds. Every decision
-must come out as it was recorded; what does not is a defect of edgeguard, or of the log.
+must come out as it was recorded; what does not is a defect of edgeguard, or of the log. LOG is a file, or several, or
+the state directory of a guard; the rotated files of one log are put in order, however they are named.
 
 With --config OTHER: what another configuration of the same robot would have decided on the same inputs, as a table of
 the decisions that differ. The recorded world does not react to them, and the model does not answer what it was not
@@ -45,7 +47,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="run a flight log through the core again, or through another configuration's",
         description=_DESCRIPTION,
     )
-    parser.add_argument("log", type=Path, metavar="LOG", help="a flight log")
+    parser.add_argument("logs", type=Path, nargs="+", metavar="LOG", help="a flight log, or a guard's state directory")
     parser.add_argument("--config", type=Path, metavar="OTHER", help="decide with this configuration instead")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the last start into this .png, .svg or .pdf")
     add_stretch(parser, of="of the picture")
@@ -54,16 +56,16 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(arguments: argparse.Namespace) -> int:
-    entries = read_flight(arguments.log)
+    entries = read_flights(*arguments.logs)
     if arguments.plot is not None:
         _draw(arguments)
     if arguments.config is None:
         outcome = replay(entries)
-        _check(outcome.tally, arguments.log)
+        _check(outcome.tally, arguments.logs)
         print(json.dumps(_replay_summary(outcome), indent=2)) if arguments.json else _show_replay(outcome)
         return 0 if outcome.identical else 1
     opinion = second_opinion(entries, assemble(arguments.config).config)
-    _check(opinion.tally, arguments.log)
+    _check(opinion.tally, arguments.logs)
     if arguments.json:
         print(json.dumps(_opinion_summary(opinion), indent=2))
     else:
@@ -75,15 +77,20 @@ def _draw(arguments: argparse.Namespace) -> None:
     from edgeguard.simulation.plot import draw
     from edgeguard.simulation.recorded import recorded_drive
 
-    drive = recorded_drive(read_flight(arguments.log), from_ns=arguments.from_ns, to_ns=arguments.to_ns)
-    about = f"recorded {drive.created}, from {arguments.log}"
+    last = find_flights(*arguments.logs)[-1]
+    drive = recorded_drive(last.entries(), from_ns=arguments.from_ns, to_ns=arguments.to_ns)
+    about = f"recorded {drive.created}, from {_named(arguments.logs)}"
     draw(drive.timeline, title="recorded drive", about=about, axes=drive.axes, file=arguments.plot)
 
 
-def _check(tally: Tally, log: Path) -> None:
+def _check(tally: Tally, logs: Sequence[Path]) -> None:
     if not tally.steps:
-        flaws = "".join(f"; {flaw.detail} at byte {flaw.offset}" for flaw in tally.flaws)
-        raise FlightLogError(f"{log}: holds no step that can be replayed{flaws}")
+        flaws = "".join(f"; {flaw}" for flaw in tally.flaws)
+        raise FlightLogError(f"{_named(logs)}: holds no step that can be replayed{flaws}")
+
+
+def _named(logs: Sequence[Path]) -> str:
+    return ", ".join(map(str, logs))
 
 
 def words_of(record: CycleRecord | None, other: CycleRecord | None) -> str:
@@ -203,7 +210,7 @@ def _show_tally(console: Console, tally: Tally) -> None:
         f"{tally.steps:,} steps and {tally.decisions:,} decisions in {tally.duration_ns / NS_PER_S:,.1f} s{starts}"
     )
     for flaw in tally.flaws:
-        console.print(f"at byte {flaw.offset}: {flaw.detail}", style="yellow", markup=False)
+        console.print(str(flaw), style="yellow", markup=False)
     if tally.skipped:
         console.print(f"{tally.skipped} steps could not be replayed: they follow a flaw", style="yellow")
 

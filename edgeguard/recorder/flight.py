@@ -18,7 +18,7 @@ from edgeguard.errors import FlightLogError
 from edgeguard.plain import from_plain
 from edgeguard.recorder.frame import Frame, FrameKind, FrameReader
 from edgeguard.recorder.log import DocumentReader, Flaw, FlightEntry, S, read_documents
-from edgeguard.recorder.record import FORMAT, FlightHeader, decode_header, decode_step, load_document
+from edgeguard.recorder.record import FlightHeader, decode_header, decode_step, load_document
 from edgeguard.recorder.rotation import flight_files
 from edgeguard.types import CycleRecord, Event
 
@@ -86,7 +86,8 @@ class Flight:
                     yield entry
                 else:
                     if behind_header and last is not None and entry.number != last + 1:
-                        yield Flaw(offset=0, detail=f"steps {last + 1} to {entry.number - 1} are missing")
+                        missing = f"steps {last + 1} to {entry.number - 1} are missing"
+                        yield Flaw(offset=0, detail=missing, file=file.name)
                     last, behind_header = entry.number, False
                     yield entry
 
@@ -119,10 +120,11 @@ def glance(document: bytes) -> Glance:
     return Glance(number=int(begins[1]), now_ns=int(begins[2]), document=document)
 
 
-def find_flights(log: Path) -> list[Flight]:
-    """Every start in a flight log, or in a folder's, oldest first; ``FlightLogError`` when there is none."""
+def find_flights(*logs: Path) -> list[Flight]:
+    """Every start in flight logs, or in a folder's, oldest first; ``FlightLogError`` when there is none."""
     flights: list[Flight] = []
-    for file in flight_files(log):
+    files = flight_files(*logs)
+    for file in files:
         for offset, header in _headers(file):
             goes_on = bool(flights) and flights[-1].header == header
             if not goes_on:
@@ -131,8 +133,14 @@ def find_flights(log: Path) -> list[Flight]:
                 earlier = flights.pop()
                 flights.append(Flight(header=header, parts=(*earlier.parts, (file, offset))))
     if not flights:
-        raise FlightLogError(f"{log}: holds no header of a flight log ({FORMAT}); name a file that a guard recorded")
+        list(read_documents(files[0], DocumentReader(glance)))  # says what it is instead
     return flights
+
+
+def read_flights(*logs: Path) -> Iterator[FlightEntry]:
+    """Everything in the logs, one start after the other; ``FlightLogError`` when there is none."""
+    for flight in find_flights(*logs):
+        yield from flight.entries()
 
 
 def last_flight(log: Path, *, back: int = 0) -> Flight:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
@@ -33,10 +33,14 @@ _FLUSHED = b"\x00\x00\xff\xff"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flaw:
-    """Something that is missing or cannot be read. No replay goes on across it."""
+    """Something that is missing or cannot be read. No replay goes on across it. ``file``: the name of its file."""
 
     offset: int
     detail: str
+    file: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}, at byte {self.offset}: {self.detail}"
 
 
 FlightEntry: TypeAlias = FlightHeader | FlightStep | Flaw
@@ -219,11 +223,16 @@ def read_documents(file: Path, reader: DocumentReader[S], *, offset: int = 0) ->
                 for entry in reader.feed(chunk):
                     begun = begun or isinstance(entry, FlightHeader)
                     why = f": {entry.detail}" if isinstance(entry, Flaw) and not why else why
-                    yield entry
+                    yield _placed(entry, file)
     except OSError as error:
         raise FlightLogError(f"{file}: cannot be read ({error.strerror}); name a flight log") from error
-    yield from reader.finish()
+    for entry in reader.finish():
+        yield _placed(entry, file)
     if not begun:
         raise FlightLogError(
             f"{file}: holds no header of a flight log ({FORMAT}){why}; name one that this version recorded"
         )
+
+
+def _placed(entry: FlightHeader | S | Flaw, file: Path) -> FlightHeader | S | Flaw:
+    return replace(entry, file=file.name) if isinstance(entry, Flaw) else entry

@@ -29,22 +29,40 @@ def rotate(file: Path, *, limit_bytes: int, files: int) -> bool:
     return True
 
 
-def flight_files(log: Path) -> list[Path]:
-    """``log`` alone, or the files of a folder's flight log, oldest first; ``FlightLogError`` when it has none."""
-    if not log.is_dir():
-        return [log]
-    newest = log / FLIGHT_LOG
-    files = [one for _, one in sorted(_numbered(newest), reverse=True)] + [newest] * newest.is_file()
+def flight_files(*logs: Path) -> list[Path]:
+    """The files that are named, or are a named folder's flight log; those of one log together, oldest first.
+
+    However they are named: a shell puts ``flight.log`` before the ``flight.log.1`` that came before it.
+    ``FlightLogError`` for a folder that has none.
+    """
+    files = dict.fromkeys(file for log in logs for file in (_of_folder(log) if log.is_dir() else [log]))
+    logs_of = list(dict.fromkeys(_newest(file) for file in files))
+    return sorted(files, key=lambda file: (logs_of.index(_newest(file)), -_rotations(file)))
+
+
+def _of_folder(folder: Path) -> list[Path]:
+    newest = folder / FLIGHT_LOG
+    files = [one for _, one in _numbered(newest)] + [newest] * newest.is_file()
     if not files:
-        raise FlightLogError(f"{log}: holds no {FLIGHT_LOG}; name a flight log, or the state directory of a guard")
+        raise FlightLogError(f"{folder}: holds no {FLIGHT_LOG}; name a flight log, or the state directory of a guard")
     return files
 
 
 def _numbered(file: Path) -> Iterator[tuple[int, Path]]:
     """What was put aside, with the number of rotations since."""
     for one in file.parent.glob(f"{file.name}.*"):
-        if one.suffix[1:].isdecimal():
-            yield int(one.suffix[1:]), one
+        if number := _rotations(one):
+            yield number, one
+
+
+def _rotations(file: Path) -> int:
+    """How often it has been put aside; 0 for the newest, which has no number."""
+    return int(file.suffix[1:]) if file.suffix[1:].isdecimal() else 0
+
+
+def _newest(file: Path) -> Path:
+    """The log that the file belongs to."""
+    return file.with_suffix("") if _rotations(file) else file
 
 
 def _rotated(file: Path, number: int) -> Path:

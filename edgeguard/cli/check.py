@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from edgeguard.budget.profile import Profile
 from edgeguard.budget.profile_json import load_profile
 from edgeguard.cli.check_prompt import prompt_costs, prompt_section, prompt_summary
+from edgeguard.cli.check_tables import budget_table, stops_table
 from edgeguard.cli.times import read_age_ns
 from edgeguard.clock import NS_PER_S, ms_from_ns
 from edgeguard.config import Config
@@ -28,7 +29,6 @@ from edgeguard.types import ThermalLevel
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-    from rich.table import Table
 
 _DESCRIPTION = """\
 Read CONFIG and say everything that is wrong with it, at once, each with its key, its value and the way out. Then print
@@ -194,7 +194,7 @@ def _show(assembly: Assembly, budget: BudgetLine, stops: tuple[StoppingDistance,
     answers = " · ".join(f"{field.name} ({len(field)} values)" for field in assembly.fields)
     console.print(f"[green]ok[/]  {config.file}: nothing is wrong with it")
     say(f"answer: {answers}")
-    console.print(_budget_table(budget))
+    console.print(budget_table(budget))
     measured = _measured(assembly, profile, budget)
     for rung, levels in measured.get("plans", {"": measured.get("levels", {})}).items():
         named = f"plan {rung!r}, " if rung else ""
@@ -205,7 +205,7 @@ def _show(assembly: Assembly, budget: BudgetLine, stops: tuple[StoppingDistance,
         for board, level in boards.items():
             say(f"{named}{board}: {unmeasured if level is None else _level_words(level)}")
     if stops:
-        console.print(_stops_table(stops))
+        console.print(stops_table(stops))
     timeout_ms = ms_from_ns(config.link.timeout_ns)
     say(f"link ({config.link.codec}, time-out {timeout_ms:g} ms): {wire_guarantee(config)}")
     if not config.link.port:
@@ -223,36 +223,3 @@ def _level_words(level: Mapping[str, float]) -> str:
         f"{level['bound_ms']:.1f} ms for {level['percentile'] * 100:.10g} % of all requests, at "
         f"{level['confidence']:.0%} confidence: {room}"
     )
-
-
-def _budget_table(budget: BudgetLine) -> Table:
-    from rich.table import Table
-
-    table = Table(title="budget of one decision", title_justify="left", box=None, pad_edge=True)
-    table.add_column("part")
-    table.add_column("ms", justify="right")
-    table.add_row("age of the observation", f"{budget.age_ms:.1f}")
-    table.add_row("on the wire", f"{budget.wire_ms:.1f}")
-    table.add_row("reserve for the guard's lateness", f"{budget.reserve_ms:.1f}")
-    if budget.bound_ms is None or budget.slack_ms is None:
-        table.add_row("left for the model (give --profile to compare)", f"{budget.available_ms:.1f}", style="bold")
-    else:
-        table.add_row("the model, as bounded by calibration", f"{budget.bound_ms:.1f}")
-        table.add_row("slack", f"{budget.slack_ms:.1f}", style="bold" if budget.slack_ms >= 0 else "bold red")
-    table.add_section()
-    table.add_row("deadline", f"{budget.deadline_ms:.1f}")
-    return table
-
-
-def _stops_table(stops: tuple[StoppingDistance, ...]) -> Table:
-    from rich.table import Table
-
-    table = Table(title="stops from top speed", title_justify="left", box=None, pad_edge=True)
-    for name in ("axis", "way"):
-        table.add_column(name)
-    for name in ("until it brakes, ms", "distance", "clearance"):
-        table.add_column(name, justify="right")
-    for stop in stops:
-        way = stop.way.rstrip(":")
-        table.add_row(stop.axis, way, f"{stop.reaction_s * 1e3:.0f}", f"{stop.distance:.2f}", f"{stop.clearance:g}")
-    return table

@@ -224,7 +224,7 @@ def test_a_board_without_sensors_is_heated_by_the_clock_and_its_worst_bound_alwa
 
 
 def test_a_board_with_sensors_is_measured_cool_and_hot_and_each_level_has_its_bound(tmp_path: Path) -> None:
-    """A board that goes from 40 to 70 degrees when it is heated, while its model gets slower by a third."""
+    """A board that goes from 40 to 70 degrees when it is heated, while its model becomes far slower."""
     config = write_config(tmp_path, behaviour=BEHAVIOUR)
     degrees = [40.0]
 
@@ -234,7 +234,7 @@ def test_a_board_with_sensors_is_measured_cool_and_hot_and_each_level_has_its_bo
     def progress(phase: str, *_: int) -> None:
         if phase == "heating":
             degrees[0] = 70.0
-            write_behaviour(config.file, **BEHAVIOUR, slower=1.33)
+            write_behaviour(config.file, **BEHAVIOUR, slower=2.5)
 
     profile = _calibrate(config, effort=HEATED, eye=FakeEye(look), progress=progress)
     assert profile.thermal == "observed"
@@ -249,7 +249,7 @@ def test_a_board_with_sensors_is_measured_cool_and_hot_and_each_level_has_its_bo
         statistics.median(one.score for one in profile.requests if one.level is level)
         for level in (ThermalLevel.NOMINAL, ThermalLevel.HOT)
     )
-    assert heated > 1.15 * cool
+    assert heated > 1.5 * cool
     assert {one.level for one in profile.requests if (one.temperature_c or 0) < 65} == {ThermalLevel.NOMINAL}
     rows = dict(judge(profile, config=config, overhead=overhead_of(config)).rows())
     assert "to 70 °C" in rows["thermal"]

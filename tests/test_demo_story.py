@@ -29,6 +29,7 @@ def no_bars() -> Iterator[Progress]:
 
 @pytest.mark.model
 @pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.timeout(900)
 def test_the_demo_ends_well_or_says_that_the_machine_is_too_busy() -> None:
     console = Console(file=io.StringIO(), width=WIDTH, color_system=None)

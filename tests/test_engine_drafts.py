@@ -121,6 +121,7 @@ def test_every_size_that_a_drafted_pass_can_have_lies_between_warmed_ones(model:
 
 @pytest.mark.model
 @pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.timeout(600)
 def test_on_the_real_model_no_answer_depends_on_its_draft() -> None:
     """The demo's model and prompt: 500 observations, each with the draft that service would have and without."""

@@ -438,6 +438,7 @@ def heads(tmp_path_factory: pytest.TempPathFactory) -> tuple[LanguageModel, Lang
 
 @pytest.mark.model
 @pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.timeout(600)
 def test_on_the_real_model_all_answers_are_those_of_the_full_head(
     heads: tuple[LanguageModel, LanguageModel], tmp_path: Path
@@ -447,7 +448,7 @@ def test_on_the_real_model_all_answers_are_those_of_the_full_head(
     assert tokens is not None
     config, different = load_config(write_config(tmp_path)), set()
     observations = draw_fields(config, seed=3)
-    for _ in range(200):
+    for _ in range(60):
         fields = next(observations)
         prompt = cut.prompt.request(fields)
         answers = []

@@ -38,6 +38,7 @@ def ways(model: LanguageModel) -> Mapping[str, Way]:
 
 @pytest.mark.model
 @pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.timeout(600)
 def test_no_speed_up_changes_an_answer() -> None:
     """Drafts, merged passes, the cut head, and what is cached: the prefix, all, or nothing."""

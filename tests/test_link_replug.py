@@ -97,8 +97,8 @@ def test_after_a_replug_under_another_name_commands_flow_within_a_second_and_non
         name = cable.plug(tmp_path / first)
         robot = Robot(tmp_path, None)  # type: ignore[arg-type]  # its motor controller is the board
         with robot.guarded(port=str(tmp_path / port)) as guard:
-            drive(guard, 8)
-            assert actions(log)[-1][1:] == ("move", pytest.approx(0.4))
+            while actions(log)[-1][1:] != ("move", pytest.approx(0.4)):  # full speed
+                drive(guard, 1)
             cable.pull()
             pulled_ms = time.monotonic() * 1e3
             records = drive(guard, 10)  # at full speed until then, and nobody hears it now

@@ -92,6 +92,7 @@ def test_by_default_there_are_logits_of_the_last_position_only(tmp_path: Path) -
 
 @pytest.mark.model
 @pytest.mark.slow
+@pytest.mark.alone
 def test_the_real_model_computes_what_the_file_says(tmp_path: Path) -> None:
     reference = Reference(path=real_gguf(tmp_path))
     exact, fast = (real_model(accuracy_level=level, logits="all") for level in (0, 4))

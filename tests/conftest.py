@@ -1,0 +1,38 @@
+"""Tests side by side (``pytest -n 2``), but for those that must have the machine to themselves.
+
+A test marked ``alone`` measures, or computes on every core: it waits until no other runs, and the others wait for it.
+The locks are on this file and its folder, so that nothing is left behind; a test's own time-out begins with its turn.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import pytest
+
+QUEUE, ROOM = Path(__file__), Path(__file__).parent
+
+
+@contextlib.contextmanager
+def locked(path: Path, how: int) -> Iterator[None]:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, how)
+        yield
+    finally:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)  # a child that was forked meanwhile may still have it open
+        os.close(descriptor)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    if not hasattr(item.config, "workerinput"):  # nobody is beside us
+        return (yield)
+    with contextlib.ExitStack() as turn:
+        with locked(QUEUE, fcntl.LOCK_EX):  # whoever waits for an empty room lets nobody in before
+            turn.enter_context(locked(ROOM, fcntl.LOCK_EX if item.get_closest_marker("alone") else fcntl.LOCK_SH))
+        return (yield)

@@ -89,7 +89,7 @@ class Course:
             disturbed=sum(block.busy(BUSY_LIMIT) for block in self.done.blocks),
             busy=median(factors) if factors else None,
             cells=check_bounds(
-                price_requests(samples, priced.cost), wanted=PERCENTILE, confidence=self.config.risk.confidence
+                price_requests(samples, priced.cost_of), wanted=PERCENTILE, confidence=self.config.risk.confidence
             ),
         )
 

@@ -42,7 +42,7 @@ WAYS = ("drafted", "plain")
 def measure(config: Config, *, requests: int, profile: Path | None) -> dict[str, Any]:
     """Both streams, one after the other: a draft is made of the answer just before."""
     clock = SystemClock()
-    argv = worker_argv(config.file.absolute(), profile, model=model_folder(config))
+    argv = worker_argv(config.file.absolute(), profile, models=[model_folder(config)])
     streams = {"steady": steady_fields(config, seed=2), "varied": draw_fields(config, seed=3)}
     with WorkerClient.start(argv=argv, clock=clock) as client:
         client.wait_ready(progress=silent)

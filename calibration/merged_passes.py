@@ -55,7 +55,7 @@ class Heads:
         self.facts: dict[str, dict[str, object]] = {}
         folder = model_folder(config)
         for name in ("full", "cut"):
-            argv = worker_argv(config.file, None, model=folder, full_head=name == "full")
+            argv = worker_argv(config.file, None, models=[folder], full_head=name == "full")
             before = _grandchildren()
             began_ns = self.clock.now_ns()
             worker = stack.enter_context(WorkerClient.start(argv=argv, clock=self.clock))

@@ -175,6 +175,15 @@ class FakeWorker:
             "bound_ns": self._bound_ns(),
             "answer_passes": len(passes),
             "pass_sizes": list(range(min(passes), max(passes) + 1)),
+            "others": [
+                {
+                    "rung": one.plans[0].name,
+                    "prefix_tokens": self._behaviour["prefix_tokens"],
+                    "capacity_tokens": self._behaviour["capacity_tokens"],
+                    "pass_sizes": list(range(min(passes), max(passes) + 1)),
+                }
+                for one in self._config.by_model[1:]
+            ],
         })  # fmt: skip
 
     def _bound_ns(self, level: ThermalLevel = ThermalLevel.NOMINAL) -> int | None:
@@ -183,7 +192,7 @@ class FakeWorker:
         bound = None if self._profile is None else self._profile.bound_for(level, rung=self._rung.name)
         if self._profile is None or bound is None:
             return None
-        price_ns = self._profile.cost.passes_ns((one.k, one.p) for one in self._shapes())
+        price_ns = self._profile.cost_of(self._rung.name).passes_ns((one.k, one.p) for one in self._shapes())
         return math.ceil(bound.score * price_ns)
 
     def _shapes(self) -> list[Pass]:
@@ -204,6 +213,7 @@ class FakeWorker:
         return any(message["type"] == "request" for message in self._waiting)
 
     def _sweep(self, message: Message) -> None:
+        self._rung = self._rung_of(message)
         rows = []
         for p in message.get("depths") or [self._behaviour["prefix_tokens"]]:
             for k in message["sizes"]:
@@ -288,6 +298,7 @@ class FakeWorker:
         """Takes as long as the script says, whatever the machine does: slept, not computed."""
         began_ns, script = self._clock.now_ns(), self._behaviour
         cost_ms = script["base_ms"] + script["token_ms"] * k + script["cached_ms"] * p
+        cost_ms /= 1 + [one.model for one in self._config.by_model].index(self._rung.model)  # a further one is smaller
         cost_ms *= script["slower"] * math.exp(script["spread"] * self._noise)
         self._clock.sleep_until_ns(began_ns + round(cost_ms * NS_PER_MS))
         return Pass(k=k, p=p, elapsed_ns=self._clock.now_ns() - began_ns)

@@ -81,11 +81,30 @@ def test_every_rung_of_a_ladder_has_its_own_bound(tmp_path: Path) -> None:
     config = write_config(tmp_path, behaviour=BEHAVIOUR)
     config.file.write_text(config.file.read_text() + '[[plan]]\nname = "full"\n[[plan]]\nname = "brief"\n')
     profile = _calibrate(load_config(config.file))
-    assert sorted(bound.rung for bound in profile.bounds) == ["brief", "full"]
+    assert [bound.rung for bound in profile.bounds] == ["full", "brief"], "in the order of the ladder"
     assert all(bound.effective_n >= 14 for bound in profile.bounds)
-    assert profile.rungs == ("brief", "full")
+    assert profile.rungs == ("full", "brief")
     assert profile.bound_for(ThermalLevel.NOMINAL, rung="brief") is not None
     assert profile.bound_for(ThermalLevel.NOMINAL) is None
+
+
+def test_the_passes_of_every_model_are_priced_and_its_rungs_bounded_by_them(tmp_path: Path) -> None:
+    """The fake's second model takes half as long."""
+    config = write_config(tmp_path, behaviour={**BEHAVIOUR, "spread": 0.0})
+    rungs = '[[plan]]\nname = "large"\n[[plan]]\nname = "small"\nfolder = "./small"\n[[plan]]\nname = "again"\n'
+    config.file.write_text(config.file.read_text() + rungs)
+    profile = _calibrate(load_config(config.file))
+    [small] = profile.others
+    assert small.rungs == ("small",)
+    assert len(small.sweep) == len(profile.sweep)
+    assert profile.cost_of("large") is profile.cost_of("again") is profile.cost
+    assert small.cost.price_ns(10, 100) < 0.7 * profile.cost.price_ns(10, 100)
+    prices = {name: {one.price_ns for one in profile.requests if one.rung == name} for name in profile.rungs}
+    assert min(prices["large"]) > max(prices["small"])
+    for name in profile.rungs:
+        scores = [one.score for one in profile.requests if one.rung == name]
+        assert statistics.median(scores) == pytest.approx(1, abs=0.25), "each by its own model's prices"
+    assert load_profile(config.file.with_name("profile.json")) == profile
 
 
 def test_the_bound_is_the_dearest_price_times_the_score_and_lies_above_the_typical_request(calibrated) -> None:

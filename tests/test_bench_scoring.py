@@ -55,7 +55,7 @@ def test_the_constant_is_what_a_request_takes_beside_its_passes() -> None:
 def test_a_request_is_priced_by_the_passes_it_made_and_by_its_dearest_answer() -> None:
     cost = PassCost.fit(SWEEP).with_constant(2 * NS_PER_MS)
     samples = [_sample([(16, 100, 99), (2, 116, 99)], latency_ms=50, bound_ms=72)]
-    (one,) = price_requests(samples, cost, levels=[ThermalLevel.HOT])
+    (one,) = price_requests(samples, lambda _: cost, levels=[ThermalLevel.HOT])
     assert (one.price_ns, one.dearest_ns) == (36 * NS_PER_MS, 72 * NS_PER_MS)
     assert one.score == pytest.approx(50 / 36)
     assert (one.first_tokens, one.ttft_ns, one.level) == (16, 99 * NS_PER_MS, ThermalLevel.HOT)
@@ -63,7 +63,7 @@ def test_a_request_is_priced_by_the_passes_it_made_and_by_its_dearest_answer() -
 
 def test_a_worker_that_states_no_bound_cannot_be_scored() -> None:
     with pytest.raises(WorkerError, match="does not state the bound"):
-        price_requests([_sample([(2, 100, 10)], latency_ms=12, bound_ms=None)], PassCost.fit(SWEEP))
+        price_requests([_sample([(2, 100, 10)], latency_ms=12, bound_ms=None)], lambda _: PassCost.fit(SWEEP))
 
 
 def test_the_bound_is_the_dearest_price_times_the_largest_score_when_there_are_just_enough() -> None:

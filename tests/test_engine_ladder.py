@@ -10,11 +10,15 @@ import pytest
 
 from edgeguard.answer import read_schema
 from edgeguard.budget import Bound, PassCost, Profile, Schedule, profile_text
+from edgeguard.budget.profile import OtherModel
 from edgeguard.clock import NS_PER_MS, NS_PER_S, FakeClock, SystemClock
-from edgeguard.config import load_config
+from edgeguard.config import Config, load_config
 from edgeguard.engine.attempt import Attempt, EndedError, Rung
-from edgeguard.engine.language_model import LanguageModel, load_ladder, read_model_parts
+from edgeguard.engine.identity import joint_identity
+from edgeguard.engine.ladder import load_ladder, read_ladder, roomiest
+from edgeguard.engine.language_model import LanguageModel, read_model_parts
 from edgeguard.engine.worker import planner_of
+from edgeguard.errors import ConfigError
 from edgeguard.guard.settings import Settings
 from edgeguard.types import Answer, Finish, Observation, Request, ThermalLevel, Value
 from tests.engine_setup import apart, load, observation, write_config
@@ -59,7 +63,11 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def ladder(model: Path, config: Path) -> tuple[LanguageModel, ...]:
     read = load_config(config)
-    loaded = apart(lambda: load_ladder(config=read, folder=model, clock=SystemClock(), progress=lambda *_: None))
+    return prefilled(read, [model])
+
+
+def prefilled(config: Config, folders: Sequence[Path]) -> tuple[LanguageModel, ...]:
+    loaded = apart(lambda: load_ladder(config=config, folders=folders, clock=SystemClock(), progress=lambda *_: None))
     for one in loaded:
         one.engine.prefill(one.prompt.prefix)
     return loaded
@@ -301,3 +309,67 @@ def test_the_worker_runs_the_rung_that_fits_and_the_one_that_it_is_told(
         worker.ask(20, observation(), by_s=0.001)
         answer = worker.answer()
         assert (answer.finish, answer.rung) == (Finish.INFEASIBLE, "least")
+
+
+@pytest.fixture(scope="module")
+def two_models(model: Path, config: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Config, list[Path]]:
+    """The middle rung asks a smaller model of its own."""
+    folder = tmp_path_factory.mktemp("two")
+    other = tiny_model(folder, seed=3, layers=1)
+    file = folder / "robot.toml"
+    file.write_text(config.read_text().replace('name = "brief"', f'name = "brief"\nfolder = "{other}"'))
+    return load_config(file), [model, other]
+
+
+def test_a_rung_of_another_model_has_its_own_session_cache_and_price(
+    two_models: tuple[Config, list[Path]], bounds_ns: list[int]
+) -> None:
+    read, folders = two_models
+    rungs = prefilled(read, folders)
+    assert [one.rung for one in rungs] == list(NAMES), "in the order of the ladder, not of the models"
+    assert [one.rung for one in roomiest(rungs)] == ["full", "brief"]
+    assert all(one.placement.startswith("cpu") for one in rungs), "each session is audited"
+    known = profile_of(*NAMES)
+    half = replace(known.cost, prices_ns=tuple(price / 2 for price in known.cost.prices_ns))
+    profile = replace(known, others=(OtherModel(rungs=("brief",), cost=half, sweep=()),))
+    ladder = [Rung(model=one, planner=planner_of(one, profile)) for one in rungs]
+    brief_ns = ask([ladder[1]]).bound_ns
+    assert brief_ns is not None
+    assert brief_ns < 0.6 * bounds_ns[1]
+    assert ask(ladder, left_ns=bounds_ns[0]).rung == "full"
+    assert ask(ladder, left_ns=max(brief_ns, bounds_ns[2])).rung == "brief"
+    for at in (0, 1, 2, 1, 0):
+        answer = ask([ladder[at]])
+        assert answer.passes[0].p >= len(rungs[at].prompt.prefix) - 8, "its prefix is there, whatever ran before"
+
+
+def test_the_identity_of_a_ladder_names_every_model(two_models: tuple[Config, list[Path]], model: Path) -> None:
+    read, folders = two_models
+    first, other = read_ladder(config=read, folders=folders)
+    assert [rung.name for rung in first.rungs] == ["full", "least"]
+    identity = joint_identity([("full", first.identity), ("brief", other.identity), ("least", first.identity)])
+    assert identity["model"] == first.identity["model"]
+    assert identity["model of plan brief"] == other.identity["model"] != identity["model"]
+    changed = sorted(identity.keys() - first.identity.keys())
+    assert changed == [f"{key} of plan brief" for key in ("drafts", "head", "model", "prompt", "tokenizer")]
+    with pytest.raises(ConfigError, match="its plans ask 2 models, and 1 are given, in folders"):
+        read_ladder(config=read, folders=[model])
+
+
+def test_the_worker_sweeps_each_model_and_answers_of_each(
+    two_models: tuple[Config, list[Path]], bounds_ns: list[int]
+) -> None:
+    read, folders = two_models
+    with Worker(read.file, *folders) as worker:
+        ready = worker.next("ready")
+        assert ready["rung"] == "full"
+        [other] = ready["others"]
+        assert other["rung"] == "brief"
+        assert other["prefix_tokens"] < ready["prefix_tokens"]
+        for rung in ("full", "brief"):
+            worker.channel.send({"type": "sweep", "sizes": [4], "repeats": 1, "depths": [], "rung": rung})
+            assert worker.next("swept")["rows"][0]["p"] > 0
+        for number, name in enumerate(NAMES):
+            worker.ask(number, observation(), rung=name)
+            answer = worker.answer()
+            assert (answer.finish, answer.rung) == (Finish.COMPLETE, name)

@@ -33,15 +33,15 @@ class Worker:
     def __init__(
         self,
         config: Path,
-        model: Path,
-        *,
+        *models: Path,
         profile: Path | None = None,
         full_head: bool = False,
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self.channel, theirs = Channel.pair()
         argv = [sys.executable, "-m", "edgeguard.engine.worker", str(theirs.fileno()), str(config)]
-        argv += [*([] if profile is None else [str(profile)]), "--model", str(model), *["--full-head"] * full_head]
+        argv += [*([] if profile is None else [str(profile)]), *["--full-head"] * full_head]
+        argv += [part for model in models for part in ("--model", str(model))]
         self.process = subprocess.Popen(argv, pass_fds=[theirs.fileno()], env=environment)
         theirs.close()
         self.heard: list[Message] = []
@@ -136,11 +136,13 @@ def test_it_tells_how_far_the_start_has_come_and_what_it_is(model: Path, config:
             "type": "ready",
             "identity": local.identity,
             "placement": "cpu, all of it",
+            "rung": "",
             "prefix_tokens": len(local.prompt.prefix),
             "capacity_tokens": local.engine.cache.capacity,
             "bound_ns": None,
             "answer_passes": local.answer_passes,
             "pass_sizes": local.pass_sizes,
+            "others": [],
         }
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edgeguard.bench.compile import compile_model
+from edgeguard.bench.compile import compile_models
 from edgeguard.clock import SystemClock
 from edgeguard.config import load_config
 from edgeguard.engine.folder import read_model_folder
@@ -93,7 +93,7 @@ def test_what_it_has_compiled_is_kept_and_a_stale_one_is_refused(
     folder = built_for_openvino(tmp_path)
     change = f'folder = "{folder}"\nprovider = "openvino"'
     config = write_config(tmp_path, ('folder = "./model"', change))
-    directory = compile_model(load_config(config))
+    (directory,) = compile_models(load_config(config))
     assert stat.S_IMODE(directory.stat().st_mode) == 0o700
     assert [file.suffix for file in directory.iterdir() if file.name != "manifest.json"] == [".blob"]
     assert not list(directory.parent.glob(".*")), "nothing half-made is left"

@@ -15,6 +15,7 @@ from edgeguard.cli.main import main
 from edgeguard.clock import NS_PER_MS
 from edgeguard.config import load_config, parse_config
 from edgeguard.errors import ConfigError
+from edgeguard.recorder.record import FlightHeader, decode_header, encode_header
 from edgeguard.runtime.assembly import assemble
 
 LADDER = """
@@ -38,7 +39,8 @@ def test_without_plans_there_is_one_unnamed_rung() -> None:
     config = parse_config(config_text().encode(), file=Path("robot.toml"))
     assert config.plans == ()
     [rung] = config.rungs
-    assert (rung.name, rung.prompt, rung.schema) == ("", config.prompt, config.schema)
+    assert (rung.name, rung.model, rung.prompt, rung.schema) == ("", config.model, config.prompt, config.schema)
+    assert config.by_model == (config,)
 
 
 def test_a_rung_is_what_it_says_and_else_what_the_other_sections_say() -> None:
@@ -52,8 +54,50 @@ def test_a_rung_is_what_it_says_and_else_what_the_other_sections_say() -> None:
 
 
 def test_a_recorded_configuration_needs_no_file_for_its_plans(tmp_path: Path) -> None:
-    config = parse_config((config_text() + LADDER).encode(), file=tmp_path / "gone.toml", schema={"kept": 1})
-    assert [rung.schema.get("kept") for rung in config.rungs] == [1, 1, None]
+    text = (config_text() + LADDER.replace("schema = {", 'schema_file = "gone.json" #')).encode()
+    config = parse_config(text, file=tmp_path / "gone.toml", schemas={"": {"kept": 1}, "least": {"kept": 2}})
+    assert [rung.schema.get("kept") for rung in config.rungs] == [1, 1, 2]
+    with pytest.raises(ConfigError, match=r"plan\[2\].schema_file: .*gone.json cannot be read"):
+        parse_config(text, file=tmp_path / "gone.toml")
+
+
+def test_a_smaller_schema_may_be_a_file_and_is_in_the_flight_log(tmp_path: Path) -> None:
+    file, schema = tmp_path / "robot.toml", tmp_path / "least.json"
+    schema.write_text(json.dumps({"type": "object", "properties": {"go": {"const": "stop"}}}))
+    file.write_text(config_text() + LADDER.replace("schema = {", 'schema_file = "least.json" #'))
+    config = load_config(file)
+    assert config.rungs[2].schema["properties"] == {"go": {"const": "stop"}}
+    header = FlightHeader.from_config(config, reserve_ns=1, wire_ns=1, created="")
+    schema.unlink()
+    recorded = decode_header(encode_header(header)).config()
+    assert recorded == config
+    assert list(header.settings().rung_fields) == ["full", "brief", "least"]
+
+
+SMALL = """
+[[plan]]
+name = "small"
+folder = "./small"
+"""
+
+
+def test_a_plan_may_ask_another_model_which_runs_as_the_first_does(tmp_path: Path) -> None:
+    model = "[model]\nfolder = 'smollm2-135m'\nadapter = 'drive'\nthreads = 3\n"
+    again = "\n[[plan]]\nname = 'again'\nadapter = './other'\n"
+    config = parse_config((model + config_text() + LADDER + SMALL + again).encode(), file=tmp_path / "robot.toml")
+    full, brief, least, small, other = config.rungs
+    assert full.model == brief.model == least.model == config.model
+    assert (small.model.folder, small.model.adapter) == (str(tmp_path / "small"), None)
+    assert (other.model.folder, other.model.adapter) == ("smollm2-135m", str(tmp_path / "other"))
+    assert small.model.threads == other.model.threads == 3
+    assert [(one.model, len(one.plans)) for one in config.by_model] == [
+        (config.model, 3), (small.model, 1), (other.model, 1),
+    ]  # fmt: skip
+    with pytest.raises(ConfigError, match=r"plan\[0\].adapter: 'drive' is built into a recipe's model"):
+        parse_config((config_text() + SMALL + "adapter = 'drive'").encode(), file=tmp_path / "robot.toml")
+    folder = model.replace("smollm2-135m'\nadapter = 'drive", "./finished")
+    with pytest.raises(ConfigError, match=r"plan\[0\].adapter: './other' is built into a recipe's model"):
+        parse_config((folder + config_text() + again).encode(), file=tmp_path / "robot.toml")
 
 
 @pytest.mark.parametrize(
@@ -61,7 +105,8 @@ def test_a_recorded_configuration_needs_no_file_for_its_plans(tmp_path: Path) ->
     [
         ('name = "brief"', 'name = "full"', "plan[1].name: 'full' must be a name of its own"),
         ('name = "brief"', 'name = ""', "plan[1].name: '' must be a name of its own"),
-        ('name = "full"', 'name = "full"\nfolder = "other"', "plan[0].folder: a plan is another question to the model"),
+        ('name = "full"', 'name = "full"\nfolders = "other"', "plan[0].folders: unknown key; did you mean 'folder'?"),
+        ("schema = {", 'schema_file = "one.json"\nschema = {', "plan[2].schema: give schema or schema_file, not both"),
         ("examples = 1", "examples = 3", "plan[1].examples: 3 is out of bounds: it must be between 0 and 2"),
         ("examples = 1", "example = 1", "plan[1].example: unknown key; did you mean 'examples'?"),
         ('user = "{front_m}"', 'user = "{front_n}"', "plan[1].user: {front_n}: no [[field]] of that name"),

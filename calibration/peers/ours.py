@@ -26,7 +26,7 @@ class Edgeguard(System):
 
     def __init__(self, *, config: Config, folder: Path, task: Task) -> None:
         began_ns = CLOCK.now_ns()
-        self._client = WorkerClient.start(argv=worker_argv(config.file, None, model=folder), clock=CLOCK)
+        self._client = WorkerClient.start(argv=worker_argv(config.file, None, models=[folder]), clock=CLOCK)
         ready = self._client.wait_ready(progress=silent)
         self.start_s = (CLOCK.now_ns() - began_ns) / NS_PER_S
         self.pid = self._client.worker_pid

@@ -1,4 +1,4 @@
-"""Has a configuration's execution provider compile its model, and keeps what came of it for later starts."""
+"""Has a configuration's execution provider compile its models, and keeps what came of it for later starts."""
 
 from __future__ import annotations
 
@@ -8,21 +8,25 @@ from edgeguard.bench.subject import model_folder
 from edgeguard.clock import SystemClock
 from edgeguard.config import Config
 from edgeguard.engine.compiled import facts, write_compiled
-from edgeguard.engine.language_model import load_ladder, read_model_parts
+from edgeguard.engine.language_model import load_rungs, read_model_parts
 from edgeguard.engine.providers import provider_of
 from edgeguard.model.progress import Progress, silent
 from edgeguard.places import compiled_directory
 
 
-def compile_model(config: Config, *, progress: Progress = silent) -> Path:
-    """Where it is kept; ``ProviderError`` for a provider that keeps nothing."""
+def compile_models(config: Config, *, progress: Progress = silent) -> tuple[Path, ...]:
+    """Where the models of the ladder of plans are kept; ``ProviderError`` for a provider that keeps nothing."""
+    return tuple(_compile(one, progress=progress) for one in config.by_model)
+
+
+def _compile(config: Config, *, progress: Progress) -> Path:
     provider = provider_of(config)
     folder = model_folder(config, progress=progress)
     parts = read_model_parts(config=config, folder=folder)
     directory = compiled_directory(parts.folder.path, provider.name)
 
     def compile_into(scratch: Path) -> None:
-        for model in load_ladder(
+        for model in load_rungs(
             config=config, folder=folder, clock=SystemClock(), progress=progress, compile_to=scratch
         ):
             model.warm_up(progress)

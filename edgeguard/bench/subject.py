@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from edgeguard.config import Config
-from edgeguard.engine.language_model import read_model_parts
+from edgeguard.engine.identity import joint_identity
+from edgeguard.engine.ladder import read_ladder
 from edgeguard.model.build import build
 from edgeguard.model.progress import Progress, silent
 from edgeguard.runtime.model_choice import chosen_recipe
@@ -27,12 +28,19 @@ class Subject:
 
 
 def model_subject(config: Config, *, progress: Progress = silent) -> Subject:
-    """The model of ``config``; one that is named by its recipe is built, unless it has been."""
-    folder = model_folder(config, progress=progress)
-    return Subject(
-        command=lambda file, profile: worker_argv(file, profile, model=folder),
-        identity=lambda: read_model_parts(config=config, folder=folder).identity,
-    )
+    """The models of ``config``; one that is named by its recipe is built, unless it has been."""
+    folders = model_folders(config, progress=progress)
+
+    def identity() -> Mapping[str, str]:
+        models = read_ladder(config=config, folders=folders)
+        return joint_identity([(one.rungs[0].name, one.identity) for one in models])
+
+    return Subject(command=lambda file, profile: worker_argv(file, profile, models=folders), identity=identity)
+
+
+def model_folders(config: Config, *, progress: Progress = silent) -> tuple[Path, ...]:
+    """Those of all models of the ladder of plans, the best plan's first."""
+    return tuple(model_folder(one, progress=progress) for one in config.by_model)
 
 
 def model_folder(config: Config, *, progress: Progress = silent) -> Path:

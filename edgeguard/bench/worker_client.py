@@ -34,16 +34,26 @@ EXIT_LIMIT_NS = 2 * NS_PER_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ready:
-    """What the worker says of itself once it is warm. ``bound_ns`` only if it was given a profile; ``placement`` is
-    where the nodes of its graph are, in words."""
+class Passes:
+    """Which passes of a model can be timed, behind the prefix of ``rung``: of those that ask it the one with the most
+    room.
+    """
 
-    identity: Mapping[str, str]
+    rung: str = ""
     prefix_tokens: int
     capacity_tokens: int
-    bound_ns: int | None
     pass_sizes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready(Passes):
+    """What the worker says of itself once it is warm. ``bound_ns`` only if it was given a profile; ``placement`` is
+    where the nodes of its graph are, in words; ``others`` are further models that plans ask."""
+
+    identity: Mapping[str, str]
+    bound_ns: int | None
     placement: str = ""
+    others: tuple[Passes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,10 +102,13 @@ class WorkerClient:
                 return _read_ready(message)
 
     def sweep(
-        self, *, sizes: Sequence[int], repeats: int, limit_ns: int, depths: Sequence[int] = ()
+        self, *, sizes: Sequence[int], repeats: int, limit_ns: int, depths: Sequence[int] = (), rung: str = ""
     ) -> list[PassTimes]:
-        """Have passes of these sizes timed, each so many times, behind so many tokens (default: behind the prefix)."""
-        self._channel.send({"type": "sweep", "sizes": list(sizes), "repeats": repeats, "depths": list(depths)})
+        """Have passes of these sizes timed, each so many times, behind so many tokens (default: behind the prefix), of
+        the model whose ``Passes`` name this rung.
+        """
+        wanted = {"sizes": list(sizes), "repeats": repeats, "depths": list(depths), "rung": rung}
+        self._channel.send({"type": "sweep", **wanted})
         until_ns = self._clock.now_ns() + limit_ns
         while True:
             message = self._receive(until_ns, what="done with its sweep")
@@ -203,10 +216,18 @@ def _error_of(message: Mapping[str, Any]) -> EdgeguardError:
 
 def _read_ready(message: Mapping[str, Any]) -> Ready:
     return Ready(
+        **_read_passes(message),
         identity={str(key): str(value) for key, value in message["identity"].items()},
-        prefix_tokens=message["prefix_tokens"],
-        capacity_tokens=message["capacity_tokens"],
         bound_ns=message["bound_ns"],
-        pass_sizes=tuple(sorted(message["pass_sizes"])),
         placement=str(message.get("placement", "")),
+        others=tuple(Passes(**_read_passes(one)) for one in message.get("others", ())),
     )
+
+
+def _read_passes(message: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "rung": str(message.get("rung", "")),
+        "prefix_tokens": message["prefix_tokens"],
+        "capacity_tokens": message["capacity_tokens"],
+        "pass_sizes": tuple(sorted(message["pass_sizes"])),
+    }

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from edgeguard.budget.cost import PassCost, PassTimes
@@ -118,11 +118,26 @@ class Soak:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OtherModel:
+    """What the passes of a further model cost, where the ``rungs`` of a ladder ask it instead of the first."""
+
+    rungs: tuple[str, ...]
+    cost: PassCost
+    sweep: tuple[PassTimes, ...]
+
+
+def cost_of(rung: str, *, first: PassCost, others: Iterable[OtherModel]) -> PassCost:
+    """That of the model which this rung asks."""
+    return next((one.cost for one in others if rung in one.rungs), first)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
     """One calibration. ``created`` is a label for people. ``margin`` (at least 1) stretches every bound in service: a
     quick calibration has seen neither heat nor restarts. ``soak`` is ``None`` when the board was not heated.
     ``placement`` says, in the worker's words, which provider ran which operators; it is no part of the fingerprint,
-    because that is known before a model is opened. Empty where the worker said nothing of it.
+    because that is known before a model is opened. Empty where the worker said nothing of it. ``cost`` and ``sweep``
+    are of the best rung's model, ``others`` of those that other rungs ask.
     """
 
     kind: str
@@ -137,6 +152,7 @@ class Profile:
     margin: float = 1.0
     soak: Soak | None = None
     placement: str = ""
+    others: tuple[OtherModel, ...] = ()
 
     @property
     def bound(self) -> Bound:
@@ -158,6 +174,10 @@ class Profile:
     def rungs(self) -> tuple[str, ...]:
         """The rungs that have a bound, in the order of the bounds."""
         return tuple(dict.fromkeys(bound.rung for bound in self.bounds))
+
+    def cost_of(self, rung: str) -> PassCost:
+        """What a pass costs of the model that this rung asks."""
+        return cost_of(rung, first=self.cost, others=self.others)
 
     @property
     def confidence(self) -> float:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from edgeguard.budget.cost import PassCost, PassTimes
-from edgeguard.budget.profile import KINDS, THERMAL, Bound, Profile, Schedule, Soak
+from edgeguard.budget.profile import KINDS, THERMAL, Bound, OtherModel, Profile, Schedule, Soak
 from edgeguard.budget.profile_columns import (
     LEVELS,
     MOST,
@@ -74,6 +74,7 @@ def parse_profile(text: str, *, file: Path) -> Profile:
         bounds=tuple(_read_bound(table) for table in root.tables("bounds")),
         cost=_read_cost(root.table("cost")),
         sweep=tuple(_read_pass_times(table) for table in root.tables("sweep")),
+        others=tuple(_read_other(table) for table in root.tables("others")),
         requests=read_requests(root.table("requests")),
     )
     cells = [(bound.level, bound.rung, bound.drafted) for bound in profile.bounds]
@@ -103,6 +104,7 @@ def profile_text(profile: Profile) -> str:
             "bounds": [{**_columns(bound), "level": bound.level.label} for bound in profile.bounds],
             "cost": _columns(profile.cost),
             "sweep": [_sweep_row(row) for row in profile.sweep],
+            **({"others": [_other_model(one) for one in profile.others]} if profile.others else {}),
             "requests": request_columns(profile.requests),
         }
     )
@@ -120,6 +122,20 @@ def _sweep_row(row: PassTimes) -> dict[str, Any]:
         "avg_ts": round((prompt + generated) / seconds, 3) if seconds else 0.0,
         "samples_ns": list(row.elapsed_ns),
     }
+
+
+def _other_model(one: OtherModel) -> dict[str, Any]:
+    return {"rungs": list(one.rungs), "cost": _columns(one.cost), "sweep": [_sweep_row(row) for row in one.sweep]}
+
+
+def _read_other(table: Table) -> OtherModel:
+    other = OtherModel(
+        rungs=table.texts("rungs"),
+        cost=_read_cost(table.table("cost")),
+        sweep=tuple(_read_pass_times(row) for row in table.tables("sweep")),
+    )
+    table.close()
+    return other
 
 
 def _read_fingerprint(table: Table) -> dict[str, str]:

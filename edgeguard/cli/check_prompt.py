@@ -20,6 +20,7 @@ def prompt_costs(config: Config, profile: Profile | None) -> list[FieldCost]:
     from edgeguard.bench.subject import model_folder
     from edgeguard.engine.language_model import read_model_parts
 
+    config = config.by_model[0]
     parts = read_model_parts(config=config, folder=model_folder(config))
     return field_costs(config, parts.prompt, cost=None if profile is None else profile.cost)
 

@@ -124,12 +124,12 @@ def _build(arguments: argparse.Namespace) -> int:
 
 
 def _compile(arguments: argparse.Namespace) -> int:
-    from edgeguard.bench.compile import compile_model
+    from edgeguard.bench.compile import compile_models
     from edgeguard.config import load_config
 
     with progress_bars() as progress:
-        directory = compile_model(load_config(arguments.config), progress=progress)
-    print(directory)
+        directories = compile_models(load_config(arguments.config), progress=progress)
+    print(*directories, sep="\n")
     return 0
 
 

@@ -74,7 +74,7 @@ def _models(arguments: argparse.Namespace) -> list[CachedModel]:
     from edgeguard.places import default_cache_dir
 
     files = [*arguments.configs, *sorted(_INSTALLED.glob("*.toml"))]
-    named = {Path(load_config(file).model.folder).resolve(): str(file) for file in files}
+    named = {Path(one.model.folder).resolve(): str(file) for file in files for one in load_config(file).by_model}
     return cached_models(arguments.cache or default_cache_dir(), named=named)
 
 

@@ -129,7 +129,7 @@ def _estimates(arguments: argparse.Namespace, profile: Profile) -> Estimates:
     from edgeguard.config import load_config
 
     with progress_bars() as progress:
-        model, figures = model_figures(model_folder(load_config(arguments.config), progress=progress))
+        model, figures = model_figures(model_folder(load_config(arguments.config).by_model[0], progress=progress))
         machine = measure_machine(clock=SystemClock(), accuracy_level=model.accuracy_level, progress=progress)
     return estimates_of(profile, model=figures, machine=machine)
 

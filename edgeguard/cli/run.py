@@ -16,7 +16,7 @@ from edgeguard.runtime.assembly import Assembly, assemble
 from edgeguard.runtime.process import Options
 from edgeguard.runtime.profile_check import ProfileCheck
 from edgeguard.runtime.serial_wire import named_port
-from edgeguard.runtime.worker_command import find_model_folder, worker_argv
+from edgeguard.runtime.worker_command import find_model_folders, worker_argv
 from edgeguard.service.service import ServiceOptions
 from edgeguard.service.sockets import CONTROL_SOCKET, MESSAGE_SCHEMA, OBSERVE_SOCKET, default_sockets
 
@@ -90,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _options(arguments: argparse.Namespace, assembly: Assembly) -> ServiceOptions:
     file, profile = arguments.config.absolute(), arguments.profile.absolute()
     if arguments.worker is None:
-        worker = worker_argv(file, profile, model=find_model_folder(assembly.config))
+        worker = worker_argv(file, profile, models=find_model_folders(assembly.config))
     else:
         worker = shlex.split(arguments.worker)
     directory = arguments.state_directory

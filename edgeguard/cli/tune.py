@@ -57,7 +57,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(arguments: argparse.Namespace) -> int:
     from edgeguard.bench.calibration.sampling import wait_until_quiet
     from edgeguard.bench.speed.tune import tune
-    from edgeguard.bench.subject import model_folder
+    from edgeguard.bench.subject import model_folders
     from edgeguard.board import FixedKernel
     from edgeguard.runtime.worker_command import worker_argv
 
@@ -70,10 +70,10 @@ def run(arguments: argparse.Namespace) -> int:
     config, clock = load_config(arguments.config), SystemClock()
     wait_until_quiet(FixedKernel(clock=clock))
     with progress_bars() as progress:
-        folder = model_folder(config, progress=progress)
+        folders = model_folders(config, progress=progress)
         tuning = tune(
             config,
-            command=lambda file: worker_argv(file, None, model=folder),
+            command=lambda file: worker_argv(file, None, models=folders),
             processors=sorted(os.sched_getaffinity(0)),
             clock=clock,
             share=arguments.percentile / 100,

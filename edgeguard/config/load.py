@@ -11,14 +11,14 @@ import sys
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 from edgeguard.clock import ms_from_ns
-from edgeguard.config.plans import read_plans
+from edgeguard.config.model import read_model, read_provider
+from edgeguard.config.plans import NO_SCHEMAS, Schema, read_plans, read_schema_of
 from edgeguard.config.plant import cross_check, read_axis, read_field, read_interlock, read_rule
 from edgeguard.config.reader import Problems, Table
 from edgeguard.config.recording import read_metrics, read_recording
-from edgeguard.config.sections import Config, Example, Guarding, Link, Model, OwnProvider, Prompt, Risk, Timing
+from edgeguard.config.sections import Config, Example, Guarding, Link, Prompt, Risk, Rung, Timing
 from edgeguard.errors import ConfigError
 from edgeguard.types import Action, Grade
 
@@ -48,29 +48,30 @@ def read_config(path: Path | str) -> tuple[Config, Problems]:
     return _parse(content, file=file)
 
 
-def parse_config(content: bytes, *, file: Path, schema: Mapping[str, Any] | None = None) -> Config:
+def parse_config(content: bytes, *, file: Path, schemas: Mapping[str, Schema] = NO_SCHEMAS) -> Config:
     """Like ``load_config``, from bytes. Relative paths are taken from the folder of ``file``.
 
-    ``schema`` stands for the answer's, so that a recorded configuration needs no file beside it.
+    ``schemas`` stand for those of the plans, by name, and ``""`` for the answer's, so that a recorded configuration
+    needs no file beside it.
     """
-    config, problems = _parse(content, file=file, schema=schema)
+    config, problems = _parse(content, file=file, schemas=schemas)
     problems.raise_if_any()
     return config
 
 
-def _parse(content: bytes, *, file: Path, schema: Mapping[str, Any] | None = None) -> tuple[Config, Problems]:
+def _parse(content: bytes, *, file: Path, schemas: Mapping[str, Schema] = NO_SCHEMAS) -> tuple[Config, Problems]:
     try:
         document = tomllib.loads(content.decode(), parse_float=Decimal)
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{file}: not valid TOML: {error}") from error
     problems = Problems(str(file))
     root = Table(document, path="", problems=problems)
-    config = _read(root, file=file, digest=hashlib.sha256(content).hexdigest(), schema=schema, problems=problems)
+    config = _read(root, file=file, digest=hashlib.sha256(content).hexdigest(), schemas=schemas, problems=problems)
     root.close()
     return config, problems
 
 
-def _read(root: Table, *, file: Path, digest: str, schema: Mapping[str, Any] | None, problems: Problems) -> Config:
+def _read(root: Table, *, file: Path, digest: str, schemas: Mapping[str, Schema], problems: Problems) -> Config:
     timing = _read_timing(root.table("timing"))
     fields = tuple(read_field(table) for table in root.tables("field"))
     axes = tuple(read_axis(table) for table in root.tables("axis"))
@@ -78,20 +79,28 @@ def _read(root: Table, *, file: Path, digest: str, schema: Mapping[str, Any] | N
     interlocks = tuple(read_interlock(table, problems=problems) for table in root.tables("interlock"))
     cross_check(fields=fields, axes=axes, rules=rules, interlocks=interlocks, problems=problems)
     answer = root.table("answer")
-    answer_schema = _read_schema(answer, folder=file.parent, given=schema)
+    schema = read_schema_of(answer, folder=file.parent, recorded=schemas.get(""))
     min_confidence = answer.optional_number("min_confidence", low=0, high=1)
     answer.close()
     prompt = _read_prompt(root.table("prompt"))
+    model = read_model(root.table("model"), folder=file.parent)
     state = root.text("state_directory", default=None)
     return Config(
         file=file,
         digest=digest,
         timing=timing,
-        model=_read_model(root.table("model"), folder=file.parent),
-        providers=tuple(_read_provider(table, folder=file.parent) for table in root.tables("provider")),
+        model=model,
+        providers=tuple(read_provider(table, folder=file.parent) for table in root.tables("provider")),
         prompt=prompt,
-        schema=answer_schema,
-        plans=read_plans(root.tables("plan"), prompt=prompt, schema=answer_schema),
+        schema=schema,
+        plans=tuple(
+            read_plans(
+                root.tables("plan"),
+                whole=Rung(name="", model=model, prompt=prompt, schema=schema),
+                folder=file.parent,
+                recorded=schemas,
+            )
+        ),
         min_confidence=min_confidence,
         fields=fields,
         axes=axes,
@@ -134,40 +143,6 @@ def _read_timing(table: Table) -> Timing:
     return timing
 
 
-def _read_model(table: Table, *, folder: Path) -> Model:
-    named = table.text("folder", default="smollm2-135m")
-    adapter = table.text("adapter", default=None)
-    if adapter is not None and "/" in named:
-        table.refuse("adapter", f"{adapter!r} is built into a recipe's model, and folder {named!r} is a finished one")
-    options = table.table("provider_options")
-    session = table.table("session_options")
-    model = Model(
-        folder=str(folder / named) if "/" in named else named,
-        adapter=str(folder / adapter) if adapter is not None and "/" in adapter else adapter,
-        provider=table.text("provider", default="cpu"),
-        threads=table.integer("threads", default=0, low=0, high=1_024),
-        provider_options={name: options.text(name) for name in options.names()},
-        session_options={name: session.text(name) for name in session.names()},
-    )
-    table.close()
-    return model
-
-
-def _read_provider(table: Table, *, folder: Path) -> OwnProvider:
-    provider = OwnProvider(
-        name=table.text("name"),
-        ort_name=table.text("execution_provider"),
-        library=folder / table.text("library"),
-        kv_device=table.text("kv_device", default="cpu"),
-        smallest_pass=table.integer("smallest_pass", default=1, low=1, high=64),
-        same_bits=table.flag("same_bits", default=False),
-        activations=table.text("activations", default="float32", among=("float32", "float16")),
-        attention=table.text("attention", default="plain", among=("plain", "GroupQueryAttention")),
-    )
-    table.close()
-    return provider
-
-
 def _read_prompt(table: Table) -> Prompt:
     examples = []
     for example in table.tables("example"):
@@ -180,18 +155,6 @@ def _read_prompt(table: Table) -> Prompt:
     )
     table.close()
     return prompt
-
-
-def _read_schema(table: Table, *, folder: Path, given: Mapping[str, Any] | None) -> dict[str, Any]:
-    if given is not None:
-        for key in ("schema", "schema_file"):
-            table.raw(key, default=None, kind=object)
-        return dict(given)
-    if "schema_file" not in table:
-        return dict(table.raw("schema", name="a JSON Schema written as a table (or use schema_file)"))
-    from edgeguard.config.schema_file import read_schema_file
-
-    return read_schema_file(table, folder=folder)
 
 
 def _read_guarding(table: Table, *, timing: Timing) -> Guarding:

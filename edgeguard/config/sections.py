@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,9 @@ class Timing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """``[model]``: a recipe's name or a folder; ``threads`` 0 means every core the process may use."""
+    """``[model]``: a recipe's name or a folder; ``threads`` 0 means every core the process may use. ``shapes`` of
+    passes are those that the provider wants (None), or as said here.
+    """
 
     folder: str
     adapter: str | None  # a name or a path, built into the recipe's model
@@ -34,6 +36,7 @@ class Model:
     threads: int
     provider_options: Mapping[str, str]
     session_options: Mapping[str, str]
+    shapes: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +78,7 @@ class Rung:
     """``[[plan]]``: one rung of the ladder, complete: what it does not say itself is as in the other sections."""
 
     name: str
+    model: Model
     prompt: Prompt
     schema: Mapping[str, Any]
 
@@ -240,7 +244,19 @@ class Config:
     @property
     def rungs(self) -> tuple[Rung, ...]:
         """The ladder, from best to cheapest; without plans one unnamed rung."""
-        return self.plans or (Rung(name="", prompt=self.prompt, schema=self.schema),)
+        return self.plans or (Rung(name="", model=self.model, prompt=self.prompt, schema=self.schema),)
+
+    @property
+    def by_model(self) -> tuple[Config, ...]:
+        """One for each model of the ladder, in its order: with that one in ``model``, and the plans that ask it."""
+        models: list[Model] = []
+        for rung in self.rungs:
+            if rung.model not in models:
+                models.append(rung.model)
+        return tuple(
+            replace(self, model=model, plans=tuple(rung for rung in self.plans if rung.model == model))
+            for model in models
+        )
 
     def field(self, name: str) -> FieldSpec | None:
         return next((spec for spec in self.fields if spec.name == name), None)

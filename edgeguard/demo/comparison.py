@@ -43,7 +43,7 @@ def compare(config: Config, *, profile: Path, clock: Clock, progress: Progress) 
     with ExitStack() as stack:
         clients: dict[bool, WorkerClient] = {}
         for token_by_token in (False, True):
-            argv = worker_argv(config.file, profile, model=folder, full_head=token_by_token)
+            argv = worker_argv(config.file, profile, models=[folder], full_head=token_by_token)
             clients[token_by_token] = stack.enter_context(WorkerClient.start(argv=argv, clock=clock))
         for client in clients.values():
             client.wait_ready(progress=progress)

@@ -79,7 +79,7 @@ class Story:
         record = default_cache_dir() / "demo" / wall_time_iso().replace(":", "")
         record.mkdir(parents=True)
         with motors_of(config) as motors:
-            worker = worker_argv(config.file, calibration.file, model=folder)
+            worker = worker_argv(config.file, calibration.file, models=[folder])
             guard = Guard.start(
                 config.file,
                 profile=calibration.file,

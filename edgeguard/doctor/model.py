@@ -14,7 +14,7 @@ from edgeguard.doctor.finding import Finding, fail, ok, warn
 from edgeguard.doctor.patient import Patient
 from edgeguard.model.progress import silent
 from edgeguard.runtime.profile_check import ProfileCheck
-from edgeguard.runtime.worker_command import find_model_folder, worker_argv
+from edgeguard.runtime.worker_command import find_model_folder, find_model_folders, worker_argv
 from edgeguard.types import Finish, Observation, Request
 
 ANSWER_LIMIT_NS = 30 * NS_PER_S
@@ -22,12 +22,13 @@ ANSWER_LIMIT_NS = 30 * NS_PER_S
 
 def check_model(patient: Patient) -> Iterator[Finding]:
     """``ModelError`` when it has not been built."""
-    folder = find_model_folder(patient.config)
-    if not folder.is_dir():
-        yield fail(f"{folder}: no such folder", "set model.folder, or: edgeguard model build")
-        return
-    n_bytes = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-    yield ok(f"{patient.config.model.folder}: {n_bytes / 1e6:.0f} MB in {folder}")
+    for config in patient.config.by_model:
+        folder = find_model_folder(config)
+        if not folder.is_dir():
+            yield fail(f"{folder}: no such folder", "set model.folder, or: edgeguard model build")
+            return
+        n_bytes = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+        yield ok(f"{config.model.folder}: {n_bytes / 1e6:.0f} MB in {folder}")
 
 
 def check_profile(patient: Patient) -> Iterator[Finding]:
@@ -60,7 +61,7 @@ def check_answer(patient: Patient) -> Iterator[Finding]:
         yield ok("not asked (--no-model)")
         return
     profile = patient.profile if patient.profile is not None and patient.profile.is_file() else None
-    argv = patient.worker or worker_argv(patient.config_file, profile, model=Path(find_model_folder(patient.config)))
+    argv = patient.worker or worker_argv(patient.config_file, profile, models=find_model_folders(patient.config))
     with WorkerClient.start(argv=argv, clock=patient.clock) as client:
         ready = client.wait_ready(progress=silent)
         now_ns = patient.clock.now_ns()

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from edgeguard.config import Config
+from edgeguard.config.sections import Rung
 from edgeguard.engine.folder import ModelFolder
 from edgeguard.plain import to_plain
 
 _DIGITS = 16
+_OWN = ("model", "head", "drafts", "tokenizer", "prompt")
+"""What differs between the models of one ladder."""
 
 
 def identity(
@@ -27,7 +30,7 @@ def identity(
                 "prompt": config.prompt,
                 "fields": config.fields,
                 "schema": config.schema,
-                **({"plans": config.plans} if config.plans else {}),
+                **({"plans": [_asked(rung) for rung in config.plans]} if config.plans else {}),
             }
         ),
         "onnxruntime": runtime_version,
@@ -35,7 +38,26 @@ def identity(
         "provider_options": _listed(config.model.provider_options),
         "session_options": _listed(config.model.session_options),
         "threads": str(threads),
+        **({"shapes": config.model.shapes} if config.model.shapes else {}),
     }
+
+
+def joint_identity(models: Iterable[tuple[str, Mapping[str, str]]]) -> dict[str, str]:
+    """Of a ladder whose rungs ask several models: ``(rung, identity of its model)`` each, the best rung first. What a
+    further model has of its own is named by the first rung that asks it.
+    """
+    (_, first), *others = models
+    joint, seen = dict(first), [first]
+    for rung, one in others:
+        if one not in seen:
+            seen.append(one)
+            joint |= {f"{key} of plan {rung}": one[key] for key in _OWN}
+    return joint
+
+
+def _asked(rung: Rung) -> dict[str, object]:
+    """Of a plan; which model it asks is in that one's own digest."""
+    return {"name": rung.name, "prompt": rung.prompt, "schema": rung.schema}
 
 
 def _digest(content: Mapping[str, object]) -> str:

@@ -196,13 +196,13 @@ def load_language_model(
     full_head: bool = False,
     compile_to: Path | None = None,
 ) -> LanguageModel:
-    """The best rung of ``load_ladder``, for whoever asks for no other."""
-    return load_ladder(
+    """The best rung of ``load_rungs``, for whoever asks for no other."""
+    return load_rungs(
         config=config, folder=folder, clock=clock, progress=progress, full_head=full_head, compile_to=compile_to
     )[0]
 
 
-def load_ladder(
+def load_rungs(
     *,
     config: Config,
     folder: Path,
@@ -211,8 +211,8 @@ def load_ladder(
     full_head: bool = False,
     compile_to: Path | None = None,
 ) -> tuple[LanguageModel, ...]:
-    """Load the model in ``folder`` and put every rung together as ``config`` says, the best first. ``warm_up`` of each
-    is still to come.
+    """Load the model in ``folder`` and put every rung of ``config`` together, the best first: all of them ask this
+    model (``Config.by_model``). ``warm_up`` of each is still to come.
 
     What the provider has compiled it to is used if it is there (``edgeguard.places``), and must fit; with
     ``compile_to`` it is written there instead.

@@ -30,8 +30,10 @@ from edgeguard.clock import Clock, SystemClock, ms_from_ns
 from edgeguard.config import load_config
 from edgeguard.engine.attempt import Attempt, EndedError, Rung
 from edgeguard.engine.engine import CancelledPassError
+from edgeguard.engine.identity import joint_identity
 from edgeguard.engine.inbox import Inbox
-from edgeguard.engine.language_model import LanguageModel, load_ladder
+from edgeguard.engine.ladder import load_ladder, roomiest
+from edgeguard.engine.language_model import LanguageModel
 from edgeguard.errors import AnswerError, EdgeguardError, ProfileError
 from edgeguard.messages import answer_message, read_request
 from edgeguard.types import Finish, ThermalLevel
@@ -59,23 +61,24 @@ class Worker:
             )
             for model in ladder
         }
-        self._model = roomiest(ladder)
+        self._models = roomiest(ladder)
         self._profile = profile
         self._channel = channel
         self._clock = clock
 
     def run(self) -> NoReturn:
         """Say ``ready`` and serve; the inbox ends the process when the channel closes."""
-        model, engines = self._model, [rung.model.engine for rung in self._rungs.values()]
+        ladder = [rung.model for rung in self._rungs.values()]
+        engines = [model.engine for model in ladder]
+        first, *others = map(_passes_of, self._models)
         self._channel.send({
             "type": "ready",
-            "identity": model.identity,
-            "placement": placement_of([rung.model for rung in self._rungs.values()]),
-            "prefix_tokens": len(model.prompt.prefix),
-            "capacity_tokens": model.engine.cache.capacity,
+            "identity": joint_identity([(model.rung, model.identity) for model in ladder]),
+            "placement": placement_of(ladder),
             "bound_ns": None if self._profile is None else self._profile.bound.bound_ns,
-            "answer_passes": model.answer_passes,
-            "pass_sizes": model.pass_sizes,
+            "answer_passes": self._models[0].answer_passes,
+            **first,
+            "others": others,
         })  # fmt: skip
 
         def begin() -> None:
@@ -95,7 +98,8 @@ class Worker:
                 self._serve(message)
 
     def _sweep(self, message: Message) -> None:
-        swept = self._model.sweep(message["sizes"], repeats=message["repeats"], depths=message.get("depths", ()))
+        model = next((one for one in self._models if one.rung == message.get("rung")), self._models[0])
+        swept = model.sweep(message["sizes"], repeats=message["repeats"], depths=message.get("depths", ()))
         rows = [{"k": times.k, "p": times.p, "elapsed_ns": list(times.elapsed_ns)} for times in swept]
         self._channel.send({"type": "swept", "rows": rows})
 
@@ -133,14 +137,15 @@ class Worker:
 def planner_of(model: LanguageModel, profile: Profile, uncalibrated_factor: float | None = None) -> Planner:
     """Prices the requests of a rung, by the bounds that the profile has for it."""
     automaton, prefix = model.automaton, len(model.prompt.prefix)
-    paths = PathPrices(automaton=automaton, price=profile.cost.price_ns)
+    cost = profile.cost_of(model.rung)
+    paths = PathPrices(automaton=automaton, price=cost.price_ns)
     bounds = {
         (level, drafted): profile.bound_for(level, rung=model.rung, drafted=drafted, beyond=uncalibrated_factor)
         for level in ThermalLevel
         for drafted in (False, True)
     }
     scores = {cell: bound.score for cell, bound in bounds.items() if bound is not None}
-    planner = Planner(cost=profile.cost, scores=scores, paths=paths)
+    planner = Planner(cost=cost, scores=scores, paths=paths)
     request_tokens = range(1, model.prompt.longest - prefix + 1)
     planner.prepare(state=automaton.start, request_tokens=request_tokens, cached=prefix)
     return planner
@@ -153,12 +158,13 @@ def _start(arguments: argparse.Namespace, *, channel: Channel, clock: Clock) -> 
     config = load_config(arguments.config)
     profile = None if arguments.profile is None else load_profile(arguments.profile)
     ladder = load_ladder(
-        config=config, folder=arguments.model, clock=clock, progress=progress, full_head=arguments.full_head
+        config=config, folders=arguments.model, clock=clock, progress=progress, full_head=arguments.full_head
     )
     for model in ladder:
         model.warm_up(progress)
     if profile is not None:
-        check_speed(roomiest(ladder), profile)
+        for model in roomiest(ladder):
+            check_speed(model, profile)
     return Worker(
         ladder=ladder,
         profile=profile,
@@ -168,9 +174,14 @@ def _start(arguments: argparse.Namespace, *, channel: Channel, clock: Clock) -> 
     )
 
 
-def roomiest(ladder: Sequence[LanguageModel]) -> LanguageModel:
-    """The rung whose cache holds most: passes of every size are timed on it, for the price of one is the model's."""
-    return max(ladder, key=lambda model: model.engine.cache.capacity)
+def _passes_of(model: LanguageModel) -> Message:
+    """Which passes a model can be asked to time, by its rung with the most room."""
+    return {
+        "rung": model.rung,
+        "prefix_tokens": len(model.prompt.prefix),
+        "capacity_tokens": model.engine.cache.capacity,
+        "pass_sizes": model.pass_sizes,
+    }
 
 
 def placement_of(ladder: Sequence[LanguageModel]) -> str:
@@ -187,7 +198,7 @@ def check_speed(model: LanguageModel, profile: Profile) -> None:
     The quickest of several, so that a busy machine is not mistaken for another one.
     """
     (timed,) = model.sweep([model.pass_sizes[0]], repeats=SPEED_REPEATS)
-    price_ns = profile.cost.price_ns(timed.k, timed.p)
+    price_ns = profile.cost_of(model.rung).price_ns(timed.k, timed.p)
     factor = min(timed.elapsed_ns) / price_ns
     if factor > SPEED_LIMIT:
         raise ProfileError(
@@ -202,7 +213,10 @@ def main(channel_at: Callable[[int], Channel] = Channel.from_fd) -> None:
     parser.add_argument("fd", type=int, metavar="FD", help="the descriptor of its end of the channel")
     parser.add_argument("config", type=Path, metavar="CONFIG")
     parser.add_argument("profile", type=Path, metavar="PROFILE", nargs="?")
-    parser.add_argument("--model", type=Path, metavar="FOLDER", required=True, help="where model.folder was found")
+    parser.add_argument(
+        "--model", type=Path, metavar="FOLDER", action="append", required=True,
+        help="where model.folder was found; with plans of other models, once for each, the best plan's first",
+    )  # fmt: skip
     parser.add_argument("--full-head", action="store_true", help="keep a logit for every token, for comparisons")
     arguments = parser.parse_args()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever started us

@@ -47,6 +47,7 @@ class FlightHeader:
     answer_schema: str  # JSON, with exact decimals: the text may only name a file of it
     reserve_ns: int
     wire_ns: int
+    plan_schemas: str = "{}"  # those of the plans, by name
     format: str = FORMAT
 
     @classmethod
@@ -65,15 +66,15 @@ class FlightHeader:
             config_digest=config.digest,
             config_text=content.decode(),
             answer_schema=_dumps(config.schema),
+            plan_schemas=_dumps({rung.name: rung.schema for rung in config.plans}),
             reserve_ns=reserve_ns,
             wire_ns=wire_ns,
         )
 
     def config(self) -> Config:
         """The configuration as it was; ``ConfigError`` when this version of edgeguard no longer reads it."""
-        return parse_config(
-            self.config_text.encode(), file=Path(self.config_file), schema=load_document(self.answer_schema.encode())
-        )
+        schemas = {"": load_document(self.answer_schema.encode()), **load_document(self.plan_schemas.encode())}
+        return parse_config(self.config_text.encode(), file=Path(self.config_file), schemas=schemas)
 
     def settings(self, config: Config | None = None) -> Settings:
         """The core's settings for that configuration, or for another one on the same machine."""

@@ -26,7 +26,7 @@ from edgeguard.runtime.driver import Driver
 from edgeguard.runtime.parts import Parts
 from edgeguard.runtime.stamp import observe
 from edgeguard.runtime.status import Status, status_of
-from edgeguard.runtime.worker_command import find_model_folder, worker_argv
+from edgeguard.runtime.worker_command import find_model_folders, worker_argv
 from edgeguard.types import CycleRecord, Event, Observation, OperatorWord, SetPoint, Value
 
 
@@ -65,7 +65,7 @@ class LoopGuard:
         """Read and check the files and return; the first ``tick`` starts the worker."""
         if not worker:
             loaded = load_config(config)
-            worker = worker_argv(loaded.file, Path(profile), model=find_model_folder(loaded))
+            worker = worker_argv(loaded.file, Path(profile), models=find_model_folders(loaded))
         parts = Parts(config=config, profile=profile, worker=worker, state_directory=state_directory)
         return cls(parts=parts, clock=clock or SystemClock())
 

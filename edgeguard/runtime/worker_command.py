@@ -1,4 +1,4 @@
-"""The command line of the worker, and the model folder that it names.
+"""The command line of the worker, and the model folders that it names.
 
 Asked by whoever starts a guard, not by the guard's process: that needs the line, not the recipe behind it.
 """
@@ -6,6 +6,7 @@ Asked by whoever starts a guard, not by the guard's process: that needs the line
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from edgeguard.config import Config
@@ -18,14 +19,21 @@ from edgeguard.runtime.model_choice import chosen_recipe
 WORKER_MODULE = "edgeguard.engine.worker"
 
 
-def worker_argv(config: Path, profile: Path | None, *, model: Path, full_head: bool = False) -> list[str]:
-    """The worker of these files; the spawner puts its channel's descriptor in place of ``{fd}``.
+def worker_argv(config: Path, profile: Path | None, *, models: Sequence[Path], full_head: bool = False) -> list[str]:
+    """The worker of these files; the spawner puts its channel's descriptor in place of ``{fd}``. ``models`` are the
+    folders of ``Config.by_model``.
 
     ``full_head``: with a logit for every token, as a plain runtime has it, for comparisons.
     """
     argv = [sys.executable, "-m", WORKER_MODULE, "{fd}", str(config.absolute())]
-    argv += [*([] if profile is None else [str(profile.absolute())]), "--model", str(model)]
+    argv += [] if profile is None else [str(profile.absolute())]
+    argv += [part for model in models for part in ("--model", str(model))]
     return [*argv, *(["--full-head"] if full_head else [])]
+
+
+def find_model_folders(config: Config) -> tuple[Path, ...]:
+    """Those of all models of the ladder of plans."""
+    return tuple(map(find_model_folder, config.by_model))
 
 
 def find_model_folder(config: Config) -> Path:

@@ -38,6 +38,7 @@ from edgeguard.bench.worker_client import WorkerClient
 from edgeguard.board import FixedKernel, Thermometer, find_board, read_fingerprint
 from edgeguard.budget import Profile
 from edgeguard.budget.bound import floor_n
+from edgeguard.budget.profile import OtherModel
 from edgeguard.clock import NS_PER_S, Clock
 from edgeguard.config import Config
 from edgeguard.model.progress import Progress, silent
@@ -136,18 +137,26 @@ class _Bench:
         )
 
     def _price(self) -> Priced:
-        """The sweep, and the cost that fits it and the first requests."""
+        """Of each model the sweep, and the cost that fits it and the first requests."""
         effort, tally = self.effort, Tally(limit=self.limit)
+        of_models = [tuple(rung.name for rung in one.rungs) for one in self.config.by_model]
         with self._start(None) as client:
             ready = client.wait_ready(progress=self.progress)
-            self.progress("timing passes", 0, 1)
-            sweep = time_passes(client, ready, repeats=effort.sweep_repeats)
-            self.progress("timing passes", 1, 1)
+            sweeps = []
+            for done, passes in enumerate((ready, *ready.others)):
+                self.progress("timing passes", done, len(of_models))
+                sweeps.append(time_passes(client, passes, repeats=effort.sweep_repeats))
+            self.progress("timing passes", len(of_models), len(of_models))
             sampler = self._sampler(client)
-            while len(tally.kept) < effort.fit_requests:
+            asked = 0
+            while asked < effort.fit_requests:
+                self.progress("asking", asked, effort.fit_requests)
                 tally.add(self._checked(sampler, soaked=False))
-                self.progress("asking", min(len(tally.kept), effort.fit_requests), effort.fit_requests)
-        return Priced(sweep=tuple(sweep), cost=fit_cost(sweep, tally.kept), placement=ready.placement)
+                asked = min(len(_of(tally.kept, rungs)) for rungs in of_models)
+            self.progress("asking", effort.fit_requests, effort.fit_requests)
+        costs = [fit_cost(sweep, _of(tally.kept, rungs)) for sweep, rungs in zip(sweeps, of_models, strict=True)]
+        models = [OtherModel(rungs=r, cost=c, sweep=s) for r, c, s in zip(of_models, costs, sweeps, strict=True)]
+        return Priced(sweep=sweeps[0], cost=costs[0], placement=ready.placement, others=tuple(models[1:]))
 
     def _soak(self, prices: Path) -> None:
         """Heat the board, unless that has been done; what has cooled since is heated again block by block."""
@@ -197,7 +206,7 @@ class _Bench:
         confidence, wanted = self.config.risk.confidence, wanted_percentile(self.config, self.effort)
         if self.done.priced is None or not samples:
             return floor_n(percentile=wanted, confidence=confidence)
-        requests = price_requests(samples, self.done.priced.cost)
+        requests = price_requests(samples, self.done.priced.cost_of)
         return still_needed(requests, wanted=wanted, confidence=confidence)
 
     def _tally(self, *, soaked: bool | None = None) -> Tally:
@@ -249,3 +258,8 @@ class _Bench:
             seed=1 + self.workers,
             rungs=[rung.name for rung in self.config.rungs],
         )
+
+
+def _of(samples: Sequence[Sample], rungs: Sequence[str]) -> list[Sample]:
+    """Those of one model, by the rungs that ask it."""
+    return [sample for sample in samples if sample.rung in rungs]

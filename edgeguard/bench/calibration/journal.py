@@ -22,6 +22,7 @@ from typing import Any
 
 from edgeguard.bench.calibration.sampling import Block
 from edgeguard.budget import PassCost, PassTimes, Soak, differences
+from edgeguard.budget.profile import OtherModel, cost_of
 from edgeguard.clock import ms_from_ns
 from edgeguard.errors import ProfileError
 from edgeguard.plain import from_plain, to_plain
@@ -45,11 +46,18 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Priced:
-    """What the first part of a calibration found: the measured passes, the cost that fits them, and what ran them."""
+    """What the first part of a calibration found: the measured passes, the cost that fits them, and what ran them; and
+    the same of further models, where plans ask others.
+    """
 
     sweep: tuple[PassTimes, ...]
     cost: PassCost
     placement: str = ""
+    others: tuple[OtherModel, ...] = ()
+
+    def cost_of(self, rung: str) -> PassCost:
+        """As a profile's."""
+        return cost_of(rung, first=self.cost, others=self.others)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -9,7 +9,7 @@ one another depends on one another (``edgeguard.budget.effective``).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -50,11 +50,12 @@ def fit_cost(sweep: Sequence[PassTimes], samples: Sequence[Sample]) -> PassCost:
 
 
 def price_requests(
-    samples: Sequence[Sample], cost: PassCost, *, levels: Sequence[ThermalLevel] | None = None
+    samples: Sequence[Sample], cost_of: Callable[[str], PassCost], *, levels: Sequence[ThermalLevel] | None = None
 ) -> tuple[RequestTimes, ...]:
-    """Each request beside its prices, at the level that it counts for (by default nominal). The samples are of a worker
-    whose profile has these prices and the score 1, so that the bound it states is the price of its dearest answer;
-    ``WorkerError`` when it states none.
+    """Each request beside its prices (``cost_of`` its rung), at the level that it counts for (by default nominal).
+
+    The samples are of a worker whose profile has these prices and the score 1, so that the bound it states is the price
+    of its dearest answer; ``WorkerError`` when it states none.
     """
     requests = []
     for sample, level in zip(samples, levels or [ThermalLevel.NOMINAL] * len(samples), strict=True):
@@ -63,7 +64,7 @@ def price_requests(
         requests.append(
             RequestTimes(
                 latency_ns=sample.latency_ns,
-                price_ns=cost.passes_ns((one.k, one.p) for one in sample.passes),
+                price_ns=cost_of(sample.rung).passes_ns((one.k, one.p) for one in sample.passes),
                 dearest_ns=sample.dearest_ns,
                 at_ns=sample.at_ns,
                 level=level,

@@ -30,6 +30,7 @@ def provisional_profile(config: Config, *, fingerprint: Mapping[str, str], price
         cost=priced.cost,
         sweep=priced.sweep,
         placement=priced.placement,
+        others=priced.others,
         requests=(),
     )
 
@@ -49,7 +50,9 @@ def finished_profile(
     soaked_c = None if soak is None else soak.end_c
     observed = observed or any(one.look.temperature_c is not None for one in tally.kept)
     levels = [one.level(soaked_c=soaked_c, observed=observed) for one in tally.kept]
-    requests = price_requests(tally.kept, priced.cost, levels=levels)
+    requests = price_requests(tally.kept, priced.cost_of, levels=levels)
+    bounds = bounds_of(requests, wanted=wanted_percentile(config, effort), confidence=config.risk.confidence)
+    order = [rung.name for rung in config.rungs]
     return dataclasses.replace(
         provisional_profile(config, fingerprint=fingerprint, priced=priced),
         kind=effort.kind,
@@ -61,7 +64,7 @@ def finished_profile(
             workers=max(1, len({one.worker for one in tally.kept})),
             beside=companion,
         ),
-        bounds=bounds_of(requests, wanted=wanted_percentile(config, effort), confidence=config.risk.confidence),
+        bounds=tuple(sorted(bounds, key=lambda one: (one.level, order.index(one.rung), one.drafted))),
         requests=requests,
         thermal="observed" if observed else "unobserved",
         margin=effort.margin,

@@ -88,7 +88,7 @@ WorkerCommand = Callable[[Contender], Sequence[str]]
 
 def model_worker(contender: Contender) -> list[str]:
     """The command line of the real worker."""
-    return worker_argv(contender.config.file, None, model=contender.folder)
+    return worker_argv(contender.config.file, None, models=[contender.folder])
 
 
 def run_contest(

@@ -22,7 +22,7 @@ from edgeguard.bench.observations import draw_fields
 from edgeguard.bench.percentile import percentile
 from edgeguard.bench.speed.machine import measure_machine
 from edgeguard.bench.speed.model_figures import model_figures
-from edgeguard.bench.subject import model_folder
+from edgeguard.bench.subject import model_folders
 from edgeguard.bench.worker_client import Reply, WorkerClient
 from edgeguard.budget.cost import median
 from edgeguard.clock import NS_PER_MS, NS_PER_S, Clock
@@ -109,11 +109,11 @@ def break_down(
     config: Config, *, clock: Clock, requests: int = 100, profile: Path | None = None, progress: Progress = silent
 ) -> Breakdown:
     """Ask so many requests of each stream. With a ``profile`` a draft is run as far as it pays, else always whole."""
-    folder = model_folder(config, progress=progress)
-    model = load_language_model(config=config, folder=folder, clock=clock, progress=silent)
+    folder, *others = model_folders(config, progress=progress)
+    model = load_language_model(config=config.by_model[0], folder=folder, clock=clock, progress=silent)
     model.warm_up(silent)
     inside = _inside(model, list(islice(draw_fields(config, seed=SEED), 20)), clock=clock)
-    argv = worker_argv(config.file.absolute(), profile, model=folder)
+    argv = worker_argv(config.file.absolute(), profile, models=[folder, *others])
     with WorkerClient.start(argv=argv, clock=clock) as client:
         ready = client.wait_ready(progress=progress)
         replies = _ask(client, config, requests=requests, clock=clock, progress=progress)

@@ -1,4 +1,4 @@
-"""What the guard, the worker and the board's watch say to each other, as messages of ``edgeguard.channel`` and back.
+"""What the guard, the worker, the board's watch and the caller say to each other: messages of ``edgeguard.channel``.
 
 ==========  ========================================  ===================================================
 direction   message                                   meaning
@@ -12,6 +12,7 @@ from worker ``failed`` error, exit_code               it will not become ready, 
 from worker ``answer``                                the reply to one request
 from worker ``swept`` rows                            [{k, p, elapsed_ns: […]}]
 from board  ``board``                                 one look at the board
+to caller   ``failed`` kind, error, problems          what kept the guard from starting
 ==========  ========================================  ===================================================
 
 Reading is total: a message of the wrong shape yields ``None``, because the worker is not trusted with the guard's life.
@@ -24,7 +25,9 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, TypeGuard
 
+from edgeguard import errors
 from edgeguard.channel import Message
+from edgeguard.errors import ConfigError, EdgeguardError
 from edgeguard.types import Answer, BoardState, Finish, Observation, Pass, Request, ThermalLevel, Value
 
 DETAIL_CHARS = 500
@@ -67,6 +70,19 @@ def read_request(message: Mapping[str, Any]) -> tuple[Request, bool] | None:
         margin=float(margin),
     )
     return request, message.get("admit") is not False
+
+
+def failure_message(error: EdgeguardError) -> Message:
+    problems = list(error.problems) if isinstance(error, ConfigError) else []
+    return {"type": "failed", "kind": type(error).__name__, "error": str(error), "problems": problems}
+
+
+def read_failure(message: Mapping[str, Any]) -> EdgeguardError:
+    """The error, as the class it was."""
+    kind = getattr(errors, str(message.get("kind")), EdgeguardError)
+    if issubclass(kind, ConfigError):
+        return kind(message.get("problems") or str(message.get("error")))
+    return kind(str(message.get("error"))) if issubclass(kind, EdgeguardError) else EdgeguardError(str(message))
 
 
 def observation_message(observation: Observation) -> Message:

@@ -20,17 +20,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from edgeguard import errors
 from edgeguard.channel import Channel, Message
 from edgeguard.clock import NS_PER_S, SystemClock, ms_from_ns, ns_from_ms
 from edgeguard.config import Config, load_config
-from edgeguard.errors import ConfigError, EdgeguardError, GuardGoneError
-from edgeguard.messages import observation_message
+from edgeguard.errors import GuardGoneError, WorkerError
+from edgeguard.messages import observation_message, read_failure
 from edgeguard.plain import from_plain, to_plain
 from edgeguard.runtime.process import Options
 from edgeguard.runtime.stamp import observe
 from edgeguard.runtime.status import Status
-from edgeguard.runtime.worker_command import find_model_folders, worker_argv
+from edgeguard.runtime.worker_command import find_model_folder, worker_argv
 from edgeguard.types import CycleRecord, Event, Mode, OperatorWord, Value
 
 START_LIMIT_S = 20.0
@@ -70,7 +69,7 @@ class Guard:
             profile=str(Path(profile).absolute()),
             state_directory=None if state_directory is None else str(Path(state_directory).absolute()),
             port=port,
-            worker=tuple(worker or worker_argv(loaded.file, Path(profile), models=find_model_folders(loaded))),
+            worker=tuple(worker or worker_argv(loaded.file, Path(profile), model=find_model_folder(loaded))),
         )
         channel, theirs = Channel.pair()
         argv = [sys.executable, "-m", "edgeguard.runtime.process", str(theirs.fileno()), json.dumps(to_plain(options))]
@@ -186,7 +185,7 @@ class Guard:
             if observe_with is not None:
                 self.submit(observe_with)
             if self._clock.now_ns() > give_up_ns:
-                raise errors.WorkerError(f"not armed after {timeout_s:g} s: {status.detail} (worker: {status.worker})")
+                raise WorkerError(f"not armed after {timeout_s:g} s: {status.detail} (worker: {status.worker})")
             self._clock.sleep_until_ns(self._clock.now_ns() + self.config.timing.period_ns)
 
     @property
@@ -242,17 +241,9 @@ class Guard:
         elif kind in ("status", "started"):
             self._statuses.append(from_plain(Status, message["status"]))
         elif kind == "failed":
-            raise _raised_there(message)
+            raise read_failure(message)
 
     def _gone(self) -> GuardGoneError:
         status = self._process.poll()
         ended = "does not answer" if status is None else f"ended with status {status}"
         return GuardGoneError(f"the guard's process ({self.pid}) {ended}; the motor controller stops by time to live")
-
-
-def _raised_there(message: Message) -> EdgeguardError:
-    """The error that kept the guard from starting, as the class it was."""
-    kind = getattr(errors, str(message.get("kind")), EdgeguardError)
-    if issubclass(kind, ConfigError):
-        return kind(message.get("problems") or str(message.get("error")))
-    return kind(str(message.get("error"))) if issubclass(kind, EdgeguardError) else EdgeguardError(str(message))

@@ -13,13 +13,13 @@ import select
 import signal
 import sys
 from dataclasses import dataclass
-from typing import Any
 
 from edgeguard.channel import PEER_LIMIT_BYTES, Channel
 from edgeguard.clock import NS_PER_S, Clock, SystemClock
-from edgeguard.errors import ConfigError, EdgeguardError
+from edgeguard.errors import EdgeguardError
 from edgeguard.guard.sensing import stop_word
 from edgeguard.guard.settings import Settings
+from edgeguard.messages import failure_message
 from edgeguard.plain import from_plain
 from edgeguard.runtime.audience import Audience, Heard
 from edgeguard.runtime.caller import Caller
@@ -136,18 +136,13 @@ def main(argv: list[str]) -> int:
         options = from_plain(Options, json.loads(argv[1]))
         process = GuardProcess(options=options, audience=Caller(channel), clock=SystemClock())
     except EdgeguardError as error:
-        channel.send(_failure(error))
+        channel.send(failure_message(error))
         return error.exit_code
     try:
         process.run()
     finally:
         process.close()
     return 0
-
-
-def _failure(error: EdgeguardError) -> dict[str, Any]:
-    problems = list(error.problems) if isinstance(error, ConfigError) else []
-    return {"type": "failed", "kind": type(error).__name__, "error": str(error), "problems": problems}
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from edgeguard.plain import from_plain, to_plain
 from edgeguard.runtime.process import Options
 from edgeguard.runtime.stamp import observe
 from edgeguard.runtime.status import Status
-from edgeguard.runtime.worker_command import find_model_folder, worker_argv
+from edgeguard.runtime.worker_command import find_model_folders, worker_argv
 from edgeguard.types import CycleRecord, Event, Mode, OperatorWord, Value
 
 START_LIMIT_S = 20.0
@@ -69,7 +69,7 @@ class Guard:
             profile=str(Path(profile).absolute()),
             state_directory=None if state_directory is None else str(Path(state_directory).absolute()),
             port=port,
-            worker=tuple(worker or worker_argv(loaded.file, Path(profile), model=find_model_folder(loaded))),
+            worker=tuple(worker or worker_argv(loaded.file, Path(profile), models=find_model_folders(loaded))),
         )
         channel, theirs = Channel.pair()
         argv = [sys.executable, "-m", "edgeguard.runtime.process", str(theirs.fileno()), json.dumps(to_plain(options))]

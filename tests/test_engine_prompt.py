@@ -14,7 +14,7 @@ from tokenizers import AddedToken, Tokenizer
 
 from edgeguard.answer import Automaton, compile_answer, read_schema
 from edgeguard.config import Config, load_config
-from edgeguard.config.sections import FieldSpec
+from edgeguard.config.plant_sections import FieldSpec
 from edgeguard.engine.chat import render_chat
 from edgeguard.engine.observation_text import ObservationText, format_value
 from edgeguard.engine.prompt import Prompt, chat_roles

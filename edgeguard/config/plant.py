@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 
 from edgeguard.config.condition import Compare, Condition, Equals, OlderThan, leaves, read_condition
+from edgeguard.config.plant_sections import Axis, AxisSource, FieldSpec, Interlock, Rule
 from edgeguard.config.reader import REQUIRED, Problems, Table
-from edgeguard.config.sections import Axis, AxisSource, FieldSpec, Interlock, Rule
 from edgeguard.types import Grade, Value
 
 _ACTING = (Grade.COMFORTABLE, Grade.EMERGENCY)

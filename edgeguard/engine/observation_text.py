@@ -14,7 +14,7 @@ import string
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
-from edgeguard.config.sections import FieldSpec
+from edgeguard.config.plant_sections import FieldSpec
 from edgeguard.errors import ConfigError, ObservationError
 from edgeguard.types import Value
 

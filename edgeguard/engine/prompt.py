@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from edgeguard.answer import Automaton
-from edgeguard.config.sections import FieldSpec
+from edgeguard.config.plant_sections import FieldSpec
 from edgeguard.config.sections import Prompt as PromptSection
 from edgeguard.engine.observation_text import ObservationText, first_texts, format_value, longest_text
 from edgeguard.engine.tokens import Tokens, common_length

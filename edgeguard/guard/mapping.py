@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from edgeguard.answer import Field, Grid, Scalar
 from edgeguard.answer.field import spell
-from edgeguard.config.sections import Axis, AxisSource
+from edgeguard.config.plant_sections import Axis, AxisSource
 from edgeguard.errors import ConfigError
 
 _FLOAT32 = struct.Struct("<f")

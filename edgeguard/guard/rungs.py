@@ -11,7 +11,7 @@ from itertools import islice
 
 from edgeguard.answer import Field, Grid, Scalar, read_schema
 from edgeguard.config import Config
-from edgeguard.config.sections import AxisSource
+from edgeguard.config.plant_sections import AxisSource
 from edgeguard.errors import ConfigError, SchemaError
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from edgeguard.clock import ms_from_ns
-from edgeguard.config.sections import FieldSpec
+from edgeguard.config.plant_sections import FieldSpec
 from edgeguard.guard.rules import number
 from edgeguard.guard.settings import Settings
 from edgeguard.guard.words import normalise

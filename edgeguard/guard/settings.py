@@ -15,7 +15,7 @@ from edgeguard.budget.drift import requests_per_false_alarm
 from edgeguard.clock import NS_PER_MS
 from edgeguard.config import Config
 from edgeguard.config.condition import Compare, Condition, leaves
-from edgeguard.config.sections import Axis, FieldSpec, Interlock, Rule
+from edgeguard.config.plant_sections import Axis, FieldSpec, Interlock, Rule
 from edgeguard.errors import ConfigError
 from edgeguard.guard.mapping import Source, as_float32, source_of
 from edgeguard.guard.rungs import rung_fields

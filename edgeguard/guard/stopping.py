@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from edgeguard.clock import NS_PER_S
 from edgeguard.config import Config
-from edgeguard.config.sections import Axis
+from edgeguard.config.plant_sections import Axis
 from edgeguard.guard.ramp import braking_distance
 from edgeguard.types import Grade
 

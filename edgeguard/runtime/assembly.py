@@ -12,8 +12,9 @@ from pathlib import Path
 
 from edgeguard.answer import Field, Grid, Scalar, check_values, read_schema
 from edgeguard.config import Config, read_config
+from edgeguard.config.plant_sections import AxisSource
 from edgeguard.config.reader import Problems
-from edgeguard.config.sections import AxisSource, Prompt
+from edgeguard.config.sections import Prompt
 from edgeguard.errors import AnswerError, ConfigError, SchemaError
 from edgeguard.guard.mapping import value_key
 from edgeguard.guard.rungs import rung_fields

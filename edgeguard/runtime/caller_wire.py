@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from edgeguard.config.sections import Axis
+from edgeguard.config.plant_sections import Axis
 from edgeguard.errors import ObservationError
 from edgeguard.runtime.stamp import plain_value
 from edgeguard.types import Echo, LinkState, LinkStatus, MotorFlag, SetPoint

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from edgeguard.clock import NS_PER_S
-from edgeguard.config.sections import Axis
+from edgeguard.config.plant_sections import Axis
 from edgeguard.simulation.timeline import Timeline
 from edgeguard.types import Cause, Grade, Mode
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edgeguard.clock import NS_PER_MS, NS_PER_S
-from edgeguard.config.sections import Axis
+from edgeguard.config.plant_sections import Axis
 from edgeguard.errors import ConfigError, MissingExtraError
 from edgeguard.simulation.timeline import Timeline
 from edgeguard.types import Action, Grade, Mode

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from edgeguard.config.sections import Axis
+from edgeguard.config.plant_sections import Axis
 from edgeguard.errors import FlightLogError
 from edgeguard.guard.core import step
 from edgeguard.recorder.log import FlightEntry

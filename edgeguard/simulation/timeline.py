@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from edgeguard.config.sections import Axis
+from edgeguard.config.plant_sections import Axis
 from edgeguard.guard.interface import Effects
 from edgeguard.guard.state import Counters, GuardState
 from edgeguard.types import Cause, CycleRecord, Event, Grade, Mode, SetPoint

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from itertools import count
 
 from edgeguard.config import Config
-from edgeguard.config.sections import Axis
+from edgeguard.config.plant_sections import Axis
 from edgeguard.errors import LinkError
 from edgeguard.link import Link
 from edgeguard.link.controller_core import ControllerCore

@@ -23,7 +23,7 @@ from typing import Any, NoReturn, TypeAlias
 
 from edgeguard.answer import Field, Grid, read_schema
 from edgeguard.config import Config
-from edgeguard.config.sections import FieldSpec
+from edgeguard.config.plant_sections import FieldSpec
 from edgeguard.engine.observation_text import format_value
 from edgeguard.errors import ConfigError, ObservationError
 from edgeguard.types import Value

@@ -16,7 +16,7 @@ from edgeguard.bench.observations import draw_fields
 from edgeguard.budget import PassCost
 from edgeguard.clock import NS_PER_MS
 from edgeguard.config import Config
-from edgeguard.config.sections import FieldSpec
+from edgeguard.config.plant_sections import FieldSpec
 from edgeguard.engine.observation_text import format_value, longest_text
 from edgeguard.engine.prompt import Prompt
 

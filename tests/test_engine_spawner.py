@@ -25,6 +25,7 @@ peer = socket.socket(fileno=int(sys.argv[1]))
 with open("/proc/self/oom_score_adj") as file:
     oom = int(file.read())
 facts = {"type": "facts", "session": os.getsid(0), "pid": os.getpid(), "oom": oom, "policy": os.sched_getscheduler(0)}
+facts["tunables"] = os.environ["GLIBC_TUNABLES"]
 peer.send(json.dumps(facts).encode())
 """
 FORKER = """
@@ -103,6 +104,7 @@ def test_it_starts_a_worker_with_its_descriptor_and_reports_its_end(spawner: Spa
     assert facts["pid"] == facts["session"] == pid, "a session of its own"
     assert facts["oom"] == OOM_SCORE_ADJ
     assert facts["policy"] == os.SCHED_OTHER
+    assert facts["tunables"] == os.environ.get("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1")
     assert spawner.next("exited") == {"type": "exited", "pid": pid, "status": 0}
 
 

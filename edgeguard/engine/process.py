@@ -16,6 +16,11 @@ from pathlib import Path
 OOM_SCORE_ADJ = 500
 """Of -1000 to 1000 (proc(5)): when memory runs out, the worker goes before anything else of the robot's."""
 
+HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+"""In the environment of a worker from its first instruction on: memory in pages of 2 MB, where the kernel gives them to
+who asks (glibc from 2.35 does; to another it means nothing). A pass reads the whole model, which is 25,000 of the small
+ones: a command took 0.94 of the time (95 % interval 0.93 to 0.95, 110 pairs), a pass of two tokens 0.81."""
+
 _PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 _LIBC = ctypes.CDLL(None, use_errno=True)
 

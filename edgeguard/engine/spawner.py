@@ -27,7 +27,7 @@ import subprocess
 import sys
 
 from edgeguard.channel import Channel, Message
-from edgeguard.engine.process import die_with_parent, settle_as_worker
+from edgeguard.engine.process import HUGE_PAGES, die_with_parent, settle_as_worker
 
 NOT_STARTED = 127
 
@@ -72,6 +72,7 @@ class Spawner:
             self._worker = subprocess.Popen(
                 [str(fds[0]) if fds and part == "{fd}" else part for part in argv],
                 pass_fds=fds,
+                env={**HUGE_PAGES, **os.environ},
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
                 preexec_fn=functools.partial(settle_as_worker, parent_pid=os.getpid()),  # noqa: PLW1509 - no other threads here

@@ -34,6 +34,14 @@ def test_beyond_the_largest_size_the_price_goes_on_with_the_steepest_of_the_last
     assert cost.price_ns(96, 100) - cost.price_ns(64, 100) == pytest.approx(32 * 97 / 32 * MS)
 
 
+@pytest.mark.parametrize(
+    ("k", "price_ns"), [(1, 20), (2, 20), (3, 50), (8, 50), (9, 80), (16, 80), (17, 80 + 20), (32, 160), (40, 210)]
+)
+def test_where_passes_have_no_other_sizes_the_price_is_the_next_ones_or_that_of_several(k: int, price_ns: int) -> None:
+    sweep = [PassTimes(k=size, p=10, elapsed_ns=(took,)) for size, took in ((2, 20), (8, 50), (16, 80))]
+    assert PassCost.fit(sweep, stepped=True).price_ns(k, 10) == price_ns
+
+
 def test_one_measured_size_prices_the_others_in_proportion() -> None:
     assert PassCost.fit([_row(10, 20.0)]).price_ns(20, 100) == 40 * MS
 

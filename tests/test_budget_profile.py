@@ -81,6 +81,7 @@ def profiles(draw: st.DrawFn) -> Profile:
         cost=PassCost(
             sizes=tuple(sorted(sizes)), prices_ns=tuple(sorted(prices)), p_reference=draw(st.integers(0, 9_999)),
             per_cached_ns=draw(st.floats(0, 1e6)), constant_ns=draw(st.integers(0, 10**9)),
+            stepped=draw(st.booleans()),
         ),
         sweep=tuple(draw(st.lists(times, max_size=3))),
         requests=tuple(draw(st.lists(REQUESTS, max_size=5))),

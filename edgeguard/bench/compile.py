@@ -7,8 +7,8 @@ from pathlib import Path
 from edgeguard.bench.subject import model_folder
 from edgeguard.clock import SystemClock
 from edgeguard.config import Config
-from edgeguard.engine.compiled import facts, write_compiled
-from edgeguard.engine.language_model import load_rungs, read_model_parts
+from edgeguard.engine.compiled import write_compiled
+from edgeguard.engine.language_model import compiled_facts, load_rungs, read_model_parts
 from edgeguard.engine.providers import provider_of
 from edgeguard.model.progress import Progress, silent
 from edgeguard.places import compiled_directory
@@ -31,5 +31,5 @@ def _compile(config: Config, *, progress: Progress) -> Path:
         ):
             model.warm_up(progress)
 
-    write_compiled(directory, provider=provider, facts=facts(parts.identity, provider), compile_into=compile_into)
+    write_compiled(directory, provider=provider, facts=compiled_facts(parts, provider), compile_into=compile_into)
     return directory

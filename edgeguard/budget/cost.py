@@ -1,10 +1,12 @@
 """What a pass costs: one function of the new tokens k and the cached tokens p, fitted to measured medians.
 
 Nanoseconds. In k: isotonic (a longer pass is never cheaper) and linear between the measured sizes; below the smallest
-it is the smallest's price, above the largest it goes on with the steepest of the last slopes. In p: linear. A sweep
-gives the shape; passes seen in real requests, which come after a rest, give the level. It is a median on purpose: the
-price says what is typical, and the score of whole requests (``edgeguard.budget.bound``) says how far beyond the typical
-the rare ones lie. A request costs its passes plus ``constant_ns`` for tokenising, hand-over and parsing.
+it is the smallest's price, above the largest it goes on with the steepest of the last slopes. Where passes have only
+the measured sizes (``stepped``), it is the next larger one's, and above the largest that of several passes. In p:
+linear. A sweep gives the shape; passes seen in real requests, which come after a rest, give the level. It is a median
+on purpose: the price says what is typical, and the score of whole requests (``edgeguard.budget.bound``) says how far
+beyond the typical the rare ones lie. A request costs its passes plus ``constant_ns`` for tokenising, hand-over and
+parsing.
 """
 
 from __future__ import annotations
@@ -34,16 +36,18 @@ class PassTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassCost:
-    """The price of a pass. ``sizes`` rise, ``prices_ns`` (at ``p_reference`` cached tokens) never fall."""
+    """The price of a pass. ``sizes`` rise, ``prices_ns`` (at ``p_reference`` cached tokens) never fall; with
+    ``stepped`` a pass of fewer tokens is one of the next size."""
 
     sizes: tuple[int, ...]
     prices_ns: tuple[float, ...]
     p_reference: int
     per_cached_ns: float
     constant_ns: int = 0
+    stepped: bool = False
 
     @classmethod
-    def fit(cls, sweep: Sequence[PassTimes], *, observed: Sequence[PassTimes] = ()) -> PassCost:
+    def fit(cls, sweep: Sequence[PassTimes], *, observed: Sequence[PassTimes] = (), stepped: bool = False) -> PassCost:
         """Fit to a sweep, and to the passes ``observed`` in requests; ``ValueError`` without a single measured pass."""
         p_reference = max((times.p for times in sweep), default=0)
         per_cached_ns = max(0.0, _slope_in_p(sweep))
@@ -59,6 +63,7 @@ class PassCost:
             prices_ns=tuple(_isotonic([median(swept[k]) for k in sizes])),
             p_reference=p_reference,
             per_cached_ns=per_cached_ns,
+            stepped=stepped,
         )
         levels = [
             (times.k, elapsed_ns / shape.price_ns(times.k, times.p))
@@ -82,6 +87,9 @@ class PassCost:
 
     def _at_reference_ns(self, k: int) -> float:
         sizes, prices = self.sizes, self.prices_ns
+        if self.stepped:
+            whole, rest = divmod(k, sizes[-1])
+            return whole * prices[-1] + (prices[bisect.bisect_left(sizes, rest)] if rest else 0.0)
         if k <= sizes[0]:
             return prices[0]
         if k > sizes[-1]:

@@ -208,6 +208,7 @@ def _read_cost(table: Table) -> PassCost:
         p_reference=table.integer("p_reference", low=0, high=MOST),
         per_cached_ns=table.number("per_cached_ns", low=0),
         constant_ns=table.integer("constant_ns", low=0, high=MOST),
+        stepped=table.flag("stepped", default=False),
     )
     table.close()
     return cost

@@ -55,6 +55,7 @@ def read_provider(table: Table, *, folder: Path) -> OwnProvider:
         kv_device=table.text("kv_device", default="cpu"),
         smallest_pass=table.integer("smallest_pass", default=1, low=1, high=64),
         same_bits=table.flag("same_bits", default=False),
+        compiles=table.flag("compiles", default=False),
         activations=table.text("activations", default="float32", among=("float32", "float16")),
         attention=table.text("attention", default="plain", among=("plain", "GroupQueryAttention")),
     )

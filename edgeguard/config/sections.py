@@ -55,6 +55,7 @@ class OwnProvider:
     kv_device: str
     smallest_pass: int
     same_bits: bool
+    compiles: bool
     activations: str
     attention: str
 

@@ -48,8 +48,10 @@ class CompiledUse:
 NOT_COMPILED = CompiledUse()
 
 
-def facts(identity: Mapping[str, str], provider: Provider) -> dict[str, str]:
-    """What a compiled model depends on: of the worker's identity, and of the machine that runs it."""
+def facts(identity: Mapping[str, str], provider: Provider, *, shapes: str = "any") -> dict[str, str]:
+    """What a compiled model depends on: of the worker's identity, the ``shapes`` of its passes, and of the machine that
+    runs it.
+    """
     try:
         package = importlib.metadata.version(provider.package)
     except importlib.metadata.PackageNotFoundError:
@@ -57,6 +59,7 @@ def facts(identity: Mapping[str, str], provider: Provider) -> dict[str, str]:
     drivers = [Path(file).read_text().partition("\n")[0] for file in _DRIVERS if Path(file).is_file()]
     return {
         **{key: identity[key] for key in _BELONGS},
+        "shapes": shapes,
         "package": f"{provider.package} {package}",
         "driver": "; ".join(drivers) or "none",
         "kernel": platform.release(),

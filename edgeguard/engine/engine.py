@@ -3,7 +3,7 @@
 A pass is ``k`` new tokens with ``p`` tokens cached. Where one of too few tokens would give other bits than the same
 tokens among others (``Provider.smallest_pass``), the tokens just before are run again with it: they are overwritten by
 themselves, and the answer does not depend on how its tokens were split into passes. The same goes for a token that
-would be alone behind whole tiles of the kernels.
+would be alone behind whole tiles of the kernels, and where passes have fixed sizes (``edgeguard.engine.shapes``).
 
 ``cancel`` may be called from another thread; everything else belongs to one. Durations are nanoseconds.
 Raises ``CancelledPassError`` from a pass that was cancelled (its tokens are not in the cache), ``PromptError`` when the
@@ -25,15 +25,12 @@ from edgeguard.engine.folder import ModelFolder
 from edgeguard.engine.head import Head
 from edgeguard.engine.provider import Provider
 from edgeguard.engine.session import runtime_errors
+from edgeguard.engine.shapes import AnySize, FixedShapes, PassSizes, same_bits
 from edgeguard.errors import EdgeguardError, PromptError
 from edgeguard.types import Pass
 
 PREFILL_TOKENS = 256
 """A longer prefix is filled in passes of this many tokens: attention's memory grows with the square of a pass."""
-
-TILE = 32
-"""Kernels take the tokens of a pass in tiles of so many. One that is left over alone is computed as a pass of one token
-is, and its bits are others (seen with passes of 33, 65, 97 and 129 tokens of a model with small matrices, 1.32)."""
 
 
 class CancelledPassError(EdgeguardError):
@@ -57,21 +54,23 @@ class Engine:
         provider: Provider,
         capacity: int,
         clock: Clock,
+        fixed: FixedShapes | None = None,
     ) -> None:
-        self.cache = make_cache(runtime=runtime, session=session, folder=folder, provider=provider, capacity=capacity)
+        self.cache = make_cache(
+            runtime=runtime, session=session, folder=folder, provider=provider, capacity=capacity, fixed=fixed
+        )
         self.head = head
         self.passes: list[Pass] = []
         self.binding_ns = 0
-        self.every_position = head.every_position and provider.same_bits
+        self.every_position = head.every_position and same_bits(provider, folder)
         self._runtime, self._session, self._clock = runtime, session, clock
         self._names = folder.names
-        self._smallest_pass = provider.smallest_pass
+        self._sizes: PassSizes = fixed or AnySize(smallest=provider.smallest_pass)
         self._errors = runtime_errors()
         self._options = runtime.RunOptions()
         self._binding = session.io_binding()
         # The arrays live as long as the engine, so the addresses bound below stay theirs.
         self._ids = np.zeros((1, capacity), np.int64)
-        self._mask = np.ones((1, capacity), np.int64)
         self._position_ids = np.arange(capacity, dtype=np.int64)
         self._constants = {name: np.array(value) for name, value in folder.names.constants.items()}
         for name, value in self._constants.items():
@@ -103,17 +102,21 @@ class Engine:
 
         The array is overwritten by the next pass. With ``again`` false a pass of one token is one.
         """
-        if again and (missing := self._missing(len(tokens))):
-            if len(self.cache) < missing < len(tokens):  # nothing before it to run again
-                self.run(tokens[: self._smallest_pass])
-                tokens = tokens[self._smallest_pass :]
-            else:
-                start = max(0, len(self.cache) - missing)
-                tokens = [*self.cache.tokens[start:], *tokens]
-                self.cache.rewind(start)
+        if (whole := len(self.cache) + len(tokens)) > self.cache.capacity:
+            raise PromptError(f"{whole} tokens do not fit the cache of {self.cache.capacity}")
+        while tokens:
+            count, repeated = len(tokens), 0
+            if again:
+                count, repeated = self._sizes.next_pass(count, cached=len(self.cache))
+            start = len(self.cache) - repeated
+            before = self.cache.tokens[start:]
+            self.cache.rewind(start)
+            self._pass([*before, *tokens[:count]])
+            tokens = tokens[count:]
+        return self.earlier(0)
+
+    def _pass(self, tokens: Sequence[int]) -> None:
         k, p = len(tokens), len(self.cache)
-        if p + k > self.cache.capacity:
-            raise PromptError(f"{p + k} tokens do not fit the cache of {self.cache.capacity}")
         arrived_ns = self._clock.now_ns()
         self._bind(tokens, p)
         began_ns = self._clock.now_ns()
@@ -125,19 +128,12 @@ class Engine:
             if self._options.terminate:
                 raise CancelledPassError(f"cancelled in a pass of {k} tokens behind {p}") from error
             raise
-        self.passes.append(Pass(k=k, p=p, elapsed_ns=self._clock.now_ns() - began_ns))
         self.cache.extend(tokens)
-        self._last = k - 1 if self._positions else 0
-        return self.earlier(0)
-
-    def _missing(self, k: int) -> int:
-        """How many tokens more a pass of ``k`` needs for its bits to be those of any other pass."""
-        if k < self._smallest_pass:
-            return self._smallest_pass - k
-        return max(0, self._smallest_pass - k % TILE) if k % TILE else 0
+        self.passes.append(Pass(k=k, p=p, elapsed_ns=self._clock.now_ns() - began_ns))
+        self._last = p + k - 1 if self._positions else 0
 
     def earlier(self, back: int) -> NDArray[Any]:
-        """The logits (head.rows,) behind the token of the latest pass that has ``back`` tokens of it behind it."""
+        """The logits (head.rows,) behind the token of the latest ``run`` that has ``back`` tokens of it behind it."""
         logits: NDArray[Any] = self._logits[0, self._last - back]
         return logits
 
@@ -146,11 +142,13 @@ class Engine:
         k, names = len(tokens), self._names
         self._ids[0, :k] = tokens
         _bind_array(self._binding.bind_input, names.input_ids, self._ids, (1, k))
-        _bind_array(self._binding.bind_input, names.attention_mask, self._mask, (1, p + k))
+        mask = self.cache.mask(k=k)
+        _bind_array(self._binding.bind_input, names.attention_mask, mask, (1, len(mask)))
         if names.position_ids is not None:
             _bind_array(self._binding.bind_input, names.position_ids, self._position_ids[p:], (1, k))
+        rows = self._logits[0, p:] if self._positions else self._logits[0]
         shape = (1, k if self._positions else 1, self._logits.shape[-1])
-        _bind_array(self._binding.bind_output, names.logits, self._logits, shape)
+        _bind_array(self._binding.bind_output, names.logits, rows, shape)
 
 
 def _bind_array(bind: Callable[..., None], name: str, array: NDArray[Any], shape: tuple[int, ...]) -> None:

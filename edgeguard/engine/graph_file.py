@@ -27,11 +27,16 @@ _INSIDE: Mapping[str, Mapping[int, str]] = {
     "attribute": {5: "tensor", 6: "graph", 10: "tensor", 11: "graph", 22: "sparse", 23: "sparse"},
     "sparse": {1: "tensor", 2: "tensor"},
     "tensor": {13: "entry"},
+    "input": {2: "type"},
+    "type": {1: "tensor type"},
+    "tensor type": {2: "shape"},
+    "shape": {1: "dimension"},
 }
 _IR_VERSION = 1  # of a model
 _DOMAIN, _VERSION = 1, 2  # of an opset
 _KEY, _VALUE = 1, 2  # of an entry
 _NAME = 1  # of an input or output
+_SIZE, _SYMBOL = 1, 2  # of a dimension
 
 _DEEPEST = 40  # messages inside messages; a graph in a graph takes three
 
@@ -40,7 +45,8 @@ _DEEPEST = 40  # messages inside messages; a graph in a graph takes three
 class GraphFile:
     """``opset`` is that of the standard domain, ``external`` the names of the files that hold weights.
 
-    ``inputs`` and ``outputs`` are named in the graph's order.
+    ``inputs`` and ``outputs`` are named in the graph's order; ``dimensions`` of an input are its sizes, those that are
+    open by their names (empty if they have none).
     """
 
     path: Path
@@ -49,6 +55,7 @@ class GraphFile:
     external: tuple[str, ...]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    dimensions: Mapping[str, tuple[str | int, ...]]
 
 
 @dataclass(slots=True)
@@ -58,6 +65,8 @@ class _Found:
     external: set[str] = field(default_factory=set)
     inputs: list[str] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
+    shape: list[str | int] = field(default_factory=list)
+    dimensions: dict[str, tuple[str | int, ...]] = field(default_factory=dict)
 
 
 def read_graph_file(path: Path) -> GraphFile:
@@ -82,6 +91,7 @@ def read_graph_file(path: Path) -> GraphFile:
         external=external,
         inputs=tuple(found.inputs),
         outputs=tuple(found.outputs),
+        dimensions=found.dimensions,
     )
 
 
@@ -97,14 +107,18 @@ def _walk(content: mmap.mmap, start: int, end: int, *, message: str, found: _Fou
             continue
         elif inside is not None:
             _walk(content, value, stop, message=inside, found=found, depth=depth + 1)
-        elif message in ("entry", "opset") or (message in ("input", "output") and number == _NAME):
+        elif message in ("entry", "opset", "dimension") or (message in ("input", "output") and number == _NAME):
             values[number] = content[value:stop].decode()
     if message == "model":
         found.ir_version = int(values.get(_IR_VERSION, 0))
     elif message == "opset" and values.get(_DOMAIN, "") in ("", "ai.onnx"):
         found.opset = int(values.get(_VERSION, 0))
+    elif message == "dimension":
+        found.shape.append(int(values[_SIZE]) if _SIZE in values else str(values.get(_SYMBOL, "")))
     elif message == "input":
-        found.inputs.append(str(values.get(_NAME, "")))
+        name = str(values.get(_NAME, ""))
+        found.inputs.append(name)
+        found.dimensions[name], found.shape = tuple(found.shape), []
     elif message == "output":
         found.outputs.append(str(values.get(_NAME, "")))
     elif message == "entry" and values.get(_KEY) == "location":

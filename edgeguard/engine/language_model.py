@@ -34,6 +34,7 @@ from edgeguard.engine.prompt import Prompt, chat_roles
 from edgeguard.engine.provider import Provider
 from edgeguard.engine.providers import provider_of
 from edgeguard.engine.session import allowed_threads, import_runtime, open_session
+from edgeguard.engine.shapes import FixedShapes, same_bits
 from edgeguard.engine.tokens import Tokens
 from edgeguard.errors import PromptError
 from edgeguard.places import compiled_directory
@@ -59,6 +60,7 @@ class LanguageModel:
         identity: dict[str, str],
         placement: str,
         provider: Provider,
+        fixed: FixedShapes | None = None,
     ) -> None:
         self.rung = parts.name
         self.fields = parts.fields
@@ -73,7 +75,12 @@ class LanguageModel:
         smallest_pass = provider.smallest_pass
         longest_first = prompt.longest - len(prompt.prefix) + longest_draft
         first = _spaced(smallest_pass, longest_first, most=provider.warm_sizes)
-        self.pass_sizes = sorted({*first, *(max(size, smallest_pass) for size in automaton.pass_sizes)})
+        self.fixed_sizes = fixed is not None
+        self.pass_sizes = (
+            sorted({*first, *(max(size, smallest_pass) for size in automaton.pass_sizes)})
+            if fixed is None
+            else list(fixed.sizes)
+        )
 
     def fits(self, prompt: Sequence[int]) -> bool:
         """Whether the cache has room for this prompt and any answer to it."""
@@ -118,6 +125,11 @@ class RungParts:
     prompt: Prompt
     automaton: Automaton
     needed: int
+
+    @property
+    def longest_first(self) -> int:
+        """The most tokens of a first pass: what is not the prompt's prefix, and the answer's first forced run."""
+        return self.prompt.longest - len(self.prompt.prefix) + self.automaton.forced_length(self.automaton.start)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +178,7 @@ def read_model_parts(*, config: Config, folder: Path, full_head: bool = False) -
             runtime_version=runtime.__version__,
             threads=allowed_threads(config.model.threads),
             head=head.summary,
-            drafts=_draft_policy(head, provider),
+            drafts=_draft_policy(head, provider, model),
         ),
     )
 
@@ -223,6 +235,7 @@ def load_rungs(
     progress("loading", 1, 3)
     parts = read_model_parts(config=config, folder=folder, full_head=full_head)
     progress("loading", 2, 3)
+    fixed = fixed_shapes(parts, provider)
     opened = open_session(
         folder=parts.folder,
         head=parts.head,
@@ -231,6 +244,7 @@ def load_rungs(
         provider_options=config.model.provider_options,
         session_options=config.model.session_options,
         compiled=_compiled(parts, provider, compile_to=compile_to),
+        dimensions=fixed.frozen(parts.folder) if fixed is not None and provider.shapes == "one" else {},
     )
     ladder = tuple(
         LanguageModel(
@@ -241,12 +255,14 @@ def load_rungs(
                 folder=parts.folder,
                 head=parts.head,
                 provider=provider,
-                capacity=min(parts.folder.context, -(-rung.needed // _CACHE_STEP) * _CACHE_STEP),
+                capacity=_capacity(rung, parts.folder) if fixed is None else fixed.capacity,
                 clock=clock,
+                fixed=fixed,
             ),
             identity=parts.identity,
             placement=opened.placement,
             provider=provider,
+            fixed=fixed,
         )
         for rung in parts.rungs
     )
@@ -254,11 +270,35 @@ def load_rungs(
     return ladder
 
 
-def _draft_policy(head: Head, provider: Provider) -> str:
+def fixed_shapes(parts: ModelParts, provider: Provider) -> FixedShapes | None:
+    """Those that every rung's passes have, or None where they may have any."""
+    if provider.shapes == "any":
+        return None
+    FixedShapes.require_positions(parts.folder)
+    return FixedShapes.powers(
+        smallest=provider.smallest_pass,
+        longest=max(rung.longest_first for rung in parts.rungs),
+        prefixes=[len(rung.prompt.prefix) for rung in parts.rungs],
+        capacity=max(_capacity(rung, parts.folder) for rung in parts.rungs),
+        context=parts.folder.context,
+        single=provider.shapes == "one",
+    )
+
+
+def _capacity(rung: RungParts, folder: ModelFolder) -> int:
+    return min(folder.context, -(-rung.needed // _CACHE_STEP) * _CACHE_STEP)
+
+
+def _draft_policy(head: Head, provider: Provider, model: ModelFolder) -> str:
     """What drafts are made of, or why there are none."""
     if not head.every_position:
         return "none: the model has logits of its last position only" if head.tokens else "none: the head is whole"
-    return POLICY if provider.same_bits else f"none: passes of {provider.name} are not bit-identical"
+    return POLICY if same_bits(provider, model) else f"none: passes of {provider.name} are not bit-identical"
+
+
+def compiled_facts(parts: ModelParts, provider: Provider) -> dict[str, str]:
+    """What a compiled model of these parts belongs to."""
+    return facts(parts.identity, provider, shapes=str(fixed_shapes(parts, provider) or "any"))
 
 
 def _compiled(parts: ModelParts, provider: Provider, *, compile_to: Path | None) -> CompiledUse:
@@ -267,7 +307,7 @@ def _compiled(parts: ModelParts, provider: Provider, *, compile_to: Path | None)
     directory = compiled_directory(parts.folder.path, provider.name)
     if provider.compiled is None or not directory.exists():
         return NOT_COMPILED
-    check_compiled(directory, facts=facts(parts.identity, provider))
+    check_compiled(directory, facts=compiled_facts(parts, provider))
     return compiled_use(provider, directory)
 
 

@@ -64,7 +64,7 @@ def profiled(session: Any, folder: ModelFolder) -> list[Placed]:
 
 
 def _one_pass(session: Any, folder: ModelFolder) -> dict[str, Any]:
-    """The inputs of a pass of two tokens with none cached."""
+    """The inputs of a pass of two tokens with none cached, or of the one shape that the session has."""
     import numpy as np
 
     names = folder.names
@@ -72,9 +72,11 @@ def _one_pass(session: Any, folder: ModelFolder) -> dict[str, Any]:
     feeds: dict[str, Any] = {name: np.array(value) for name, value in names.constants.items()}
     for node in session.get_inputs():
         if node.name in cache:
-            feeds[node.name] = np.zeros([1, folder.kv_heads, 0, folder.head_size], ELEMENT_TYPES[node.type])
+            past = node.shape[2] if isinstance(node.shape[2], int) else 0
+            feeds[node.name] = np.zeros([1, folder.kv_heads, past, folder.head_size], ELEMENT_TYPES[node.type])
         elif node.name not in feeds:  # ids, mask, positions
-            feeds[node.name] = np.ones([1, 2], np.int64)
+            length = node.shape[1] if isinstance(node.shape[1], int) else 2
+            feeds[node.name] = np.ones([1, length], np.int64)
     return feeds
 
 

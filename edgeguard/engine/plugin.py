@@ -57,6 +57,17 @@ def plugin_devices(runtime: ModuleType, provider: Provider, *, errors: tuple[typ
     return devices
 
 
+def missing_device(provider: Provider) -> str:
+    """Why the provider's hardware cannot be here; empty where one of its device files is, or none is known.
+
+    A library may offer to simulate its device on any CPU (onnxruntime-qnn does): that is none.
+    """
+    patterns = [pattern.lstrip("/") for pattern in provider.device_files]
+    if not patterns or any(any(Path("/").glob(pattern)) for pattern in patterns):
+        return ""
+    return f"no device: there is no {' or '.join(provider.device_files)}"
+
+
 def _devices(runtime: ModuleType, provider: Provider) -> list[Any]:
     return [device for device in runtime.get_ep_devices() if device.ep_name == provider.ort_name]
 

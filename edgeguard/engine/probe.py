@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from edgeguard.engine.placement import RECORD_ASSIGNMENT, audit, recorded, records_assignment
-from edgeguard.engine.plugin import plugin_devices
+from edgeguard.engine.plugin import missing_device, plugin_devices
 from edgeguard.engine.protobuf import Message
 from edgeguard.engine.provider import Provider
 from edgeguard.engine.session import import_runtime, runtime_errors
@@ -126,9 +126,8 @@ def _try(row: Provider) -> tuple[str, ...]:
 
 
 def _require_device(row: Provider) -> None:
-    """A library may offer to simulate its device on any CPU (onnxruntime-qnn does): that is none."""
-    if row.device_files and not any(any(_glob(pattern)) for pattern in row.device_files):
-        raise UnusableError(f"no device: there is no {' or '.join(row.device_files)}", _driver(row))
+    if missing := missing_device(row):
+        raise UnusableError(missing, _driver(row))
 
 
 def _multiply(runtime: Any, row: Provider, devices: list[Any]) -> None:

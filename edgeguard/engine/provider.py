@@ -58,6 +58,8 @@ class Provider:
     that its attention takes for the cache. ``smallest_pass`` is the fewest new tokens for which a pass gives the same
     bits as one that computes them among others; ``same_bits`` says that from there on they do. ``warm_sizes`` is how
     many sizes of the first pass are warmed up, evenly spaced: kernels may be chosen or compiled by size.
+    ``shapes`` says whether passes may have ``any`` size, a few fixed ``sizes``, or ``one`` that is frozen into the
+    graph (``edgeguard.engine.shapes``).
     ``device_files`` are patterns of which one exists where there is hardware. ``hint`` is what keeps its clock
     steady. ``verified`` says where it was run.
     """
@@ -77,6 +79,7 @@ class Provider:
     smallest_pass: int = 1
     same_bits: bool = False
     warm_sizes: int = 16
+    shapes: str = "any"
     compiled: Compiled | None = None
     heavy_operators: frozenset[str] = HEAVY_OPERATORS
     graph: Graph = Graph()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
+from dataclasses import replace
 
 from edgeguard.config import Config
 from edgeguard.engine.provider import Compiled, Graph, Provider
@@ -117,6 +118,7 @@ PROVIDERS: tuple[Provider, ...] = (
         ),
         threads_option="num_of_threads",
         kv_types=("tensor(float)",),
+        # Its own cache: an EPContext model it writes, and cannot open again (1.24: "Unhandled exception type: 1").
         compiled=Compiled(what="OpenVINO blobs", directory_option="cache_dir"),
         # 1.24 leaves every GroupQueryAttention, and the look-up of quantised rows, to the CPU provider (measured).
         graph=Graph(attention="plain", embedding="float16"),
@@ -141,9 +143,11 @@ PROVIDERS: tuple[Provider, ...] = (
             "offload_graph_io_quantization", "enable_htp_spill_fill_buffer", "enable_htp_shared_memory_allocator",
         ),
         kv_types=("tensor(float16)",),
+        shapes="one",  # it takes no node whose shape is open
         compiled=Compiled(what="QNN context binaries"),
         graph=Graph(activations="float16", attention="plain", weights="float16"),
         device_files=("/dev/fastrpc-cdsp*", "/dev/adsprpc-smd*"),
+        verified="its simulator (x86-64), in CI; not yet an NPU",
     ),
     Provider(
         name="migraphx",
@@ -201,7 +205,7 @@ def find_provider(name: str) -> Provider:
 
 
 def provider_of(config: Config) -> Provider:
-    """The provider that a configuration asks for, one of its own rows perhaps."""
+    """The provider that a configuration asks for, one of its own rows perhaps, with the shapes that it asks for."""
     own = [
         Provider(
             name=one.name,
@@ -212,11 +216,13 @@ def provider_of(config: Config) -> Provider:
             kv_device=one.kv_device,
             smallest_pass=one.smallest_pass,
             same_bits=one.same_bits,
+            compiled=Compiled(what=f"{one.name}'s own format") if one.compiles else None,
             graph=Graph(activations=one.activations, attention=one.attention),
         )
         for one in config.providers
     ]
-    return _find(config.model.provider, (*own, *PROVIDERS))
+    row = _find(config.model.provider, (*own, *PROVIDERS))
+    return row if config.model.shapes is None else replace(row, shapes=config.model.shapes)
 
 
 def _find(name: str, rows: Sequence[Provider]) -> Provider:

@@ -13,14 +13,14 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from tempfile import TemporaryDirectory
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 from edgeguard.engine.compiled import NOT_COMPILED, CompiledUse
 from edgeguard.engine.folder import ModelFolder
 from edgeguard.engine.head import Head
 from edgeguard.engine.placement import RECORD_ASSIGNMENT, audit, profiled, recorded, records_assignment
-from edgeguard.engine.plugin import plugin_devices
+from edgeguard.engine.plugin import missing_device, plugin_devices
 from edgeguard.engine.provider import Provider
 from edgeguard.errors import ConfigError, MissingExtraError, ModelError, ProviderError
 from edgeguard.extras import install_command
@@ -99,11 +99,13 @@ def open_session(
     provider_options: Mapping[str, str],
     session_options: Mapping[str, str],
     compiled: CompiledUse = NOT_COMPILED,
+    dimensions: Mapping[str, int] = MappingProxyType({}),
 ) -> Opened:
     """A session that runs on ``provider`` and nowhere else, with the inputs and outputs that the folder names.
 
     Its graph is the folder's, or the one that ``head`` has made of it, or what the provider has compiled that to.
-    ``provider_options`` and ``session_options`` add to and win over the defaults of the row and of this module.
+    ``provider_options`` and ``session_options`` add to and win over the defaults of the row and of this module;
+    ``dimensions`` are open in the graph and fixed in the session.
     """
     runtime = import_runtime(provider)
     _refuse_unknown_keys(session_options)
@@ -116,7 +118,9 @@ def open_session(
     options.log_severity_level = 3  # errors; its warnings are about what is checked below
     for key, value in {**SESSION_DEFAULTS, **session_options, **compiled.session_options}.items():
         options.add_session_config_entry(key, value)
-    if head.model is not None:
+    for name, size in dimensions.items():
+        options.add_free_dimension_override_by_name(name, size)
+    if head.model is not None and compiled.graph is None:
         options.add_session_config_entry(_EXTERNAL_DATA_FOLDER, str(folder.path))
     with ExitStack() as until_audited:
         if records_assignment(runtime):
@@ -169,6 +173,8 @@ def _opened(
     errors = runtime_errors()
     built_in = provider.plugin is None and provider.library is None
     devices = [] if built_in else plugin_devices(runtime, provider, errors=errors)
+    if devices and (missing := missing_device(provider)):
+        raise ProviderError(f"{provider.name}: {missing}; what its library offers runs on the CPU")
     try:
         if devices:
             options.add_provider_for_devices(devices, dict(chosen))

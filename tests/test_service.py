@@ -336,6 +336,16 @@ def test_told_to_end_it_slows_the_robot_down_and_ends_at_standstill(service, num
     assert not list(service.sockets.iterdir())
 
 
+def test_interrupted_while_it_starts_it_ends_at_once_and_without_a_word(service):
+    with service.log.open("ab") as log:
+        environment = {**os.environ, **service.manager.environment}
+        service.process = subprocess.Popen(service.run_command, stderr=log, env=environment)
+    service.manager.wait_for("STATUS=starting")
+    service.signal(signal.SIGINT)
+    assert service.wait() == -signal.SIGINT
+    assert "Traceback" not in service.log.read_text()
+
+
 def test_a_reload_with_a_wrong_file_keeps_the_old_one_and_goes_on(service):
     service.start()
     service.drive_until_armed()

@@ -167,6 +167,7 @@ def _status_text(driver: Driver) -> str:
 
 def main(argv: list[str]) -> int:
     """``OPTIONS`` are the ``ServiceOptions`` as JSON. The exit code is that of the error, 0 after a stop."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # until it ticks nothing moves: it may end at once
     options = from_plain(ServiceOptions, json.loads(argv[0]))
     notifier = Notifier.from_environment()
     notifier.say("STATUS=starting", f"EXTEND_TIMEOUT_USEC={START_US}")

@@ -16,25 +16,22 @@ whatever kept the worker from starting. Whether the bound fits is for ``verdict`
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from edgeguard.bench.calibration.beside import Beside, beside
-from edgeguard.bench.calibration.effort import QUICK, SCENE, Effort
+from edgeguard.bench.calibration.beside import beside
+from edgeguard.bench.calibration.effort import QUICK, Effort
 from edgeguard.bench.calibration.eye import BoardEye, Eye
 from edgeguard.bench.calibration.journal import Journal, Measured, Priced, Progressed
 from edgeguard.bench.calibration.profile_store import write_profile
+from edgeguard.bench.calibration.rig import Rig
 from edgeguard.bench.calibration.sample import Sample
-from edgeguard.bench.calibration.sampling import BLOCK_RELEASES, Block, Sampler, Tally, wait_until_quiet
+from edgeguard.bench.calibration.sampling import BLOCK_RELEASES, Sampler, Tally, wait_until_quiet
 from edgeguard.bench.calibration.scoring import fit_cost, price_requests, still_needed
-from edgeguard.bench.calibration.soak import Soaker
 from edgeguard.bench.calibration.summary import finished_profile, provisional_profile, wanted_percentile
 from edgeguard.bench.calibration.sweep import time_passes
-from edgeguard.bench.observations import draw_fields
 from edgeguard.bench.subject import Subject, model_subject
-from edgeguard.bench.worker_client import WorkerClient
 from edgeguard.board import FixedKernel, Thermometer, find_board, read_fingerprint
 from edgeguard.budget import Profile
 from edgeguard.budget.bound import floor_n
@@ -72,18 +69,17 @@ def calibrate(
     if not resume:
         journal.begin(what)
     with beside(companion, output=out.with_name(f"{out.name}.beside.log")) as running:
-        bench = _Bench(
+        rig = Rig(
             config=config,
             clock=clock,
             effort=effort,
             subject=subject,
             kernel=kernel,
             eye=eye or BoardEye(Thermometer(find_board(), clock=clock)),
-            journal=journal,
-            done=done,
             running=running,
             progress=progress,
         )
+        bench = _Bench(config=config, clock=clock, effort=effort, rig=rig, journal=journal, done=done)
         profile = bench.measure(fingerprint)
     write_profile(profile, out)
     return profile
@@ -96,27 +92,22 @@ class _Bench:
     config: Config
     clock: Clock
     effort: Effort
-    subject: Subject
-    kernel: FixedKernel
-    eye: Eye
+    rig: Rig
     journal: Journal
     done: Progressed
-    running: Beside | None
-    progress: Progress
-    begun_ns: int = 0
     limit: float = 0.0
-    workers: int = 0
 
     def measure(self, fingerprint: Mapping[str, str]) -> Profile:
         """Every phase that is not done, then the profile."""
+        rig, running = self.rig, self.rig.running
         self.limit = self.effort.busy_limit
-        self.workers = max((block.samples[0].worker for block in self.done.blocks), default=0)
-        if self.running is not None:  # what it takes of the machine is the robot's own, and no disturbance
-            self.limit *= max(1.0, self.kernel.busy_factor(for_ns=NS_PER_S))
+        rig.workers = max((block.samples[0].worker for block in self.done.blocks), default=0)
+        if running is not None:  # what it takes of the machine is the robot's own, and no disturbance
+            self.limit *= max(1.0, rig.kernel.busy_factor(for_ns=NS_PER_S))
         if self.done.priced is None:
             self.done.priced = self._price()
             self.journal.price(self.done.priced)
-        self.begun_ns = self.clock.now_ns() - self.done.elapsed_ns
+        rig.begun_ns = self.clock.now_ns() - self.done.elapsed_ns
         with tempfile.TemporaryDirectory(prefix="edgeguard-") as folder:
             prices = Path(folder) / "provisional.json"
             write_profile(provisional_profile(self.config, fingerprint=fingerprint, priced=self.done.priced), prices)
@@ -132,37 +123,40 @@ class _Bench:
             effort=self.effort,
             tally=self._tally(),
             soak=self.done.soak,
-            observed=self.eye.observed,
-            companion="" if self.running is None else self.running.command,
+            observed=rig.eye.observed,
+            companion="" if running is None else running.command,
         )
 
     def _price(self) -> Priced:
         """Of each model the sweep, and the cost that fits it and the first requests."""
         effort, tally = self.effort, Tally(limit=self.limit)
         of_models = [tuple(rung.name for rung in one.rungs) for one in self.config.by_model]
-        with self._start(None) as client:
-            ready = client.wait_ready(progress=self.progress)
+        with self.rig.start(None) as client:
+            ready = client.wait_ready(progress=self.rig.progress)
             sweeps = []
             for done, passes in enumerate((ready, *ready.others)):
-                self.progress("timing passes", done, len(of_models))
+                self.rig.progress("timing passes", done, len(of_models))
                 sweeps.append(time_passes(client, passes, repeats=effort.sweep_repeats))
-            self.progress("timing passes", len(of_models), len(of_models))
-            sampler = self._sampler(client)
+            self.rig.progress("timing passes", len(of_models), len(of_models))
+            sampler = self.rig.sampler(client)
             asked = 0
             while asked < effort.fit_requests:
-                self.progress("asking", asked, effort.fit_requests)
-                tally.add(self._checked(sampler, soaked=False))
+                self.rig.progress("asking", asked, effort.fit_requests)
+                tally.add(self.rig.block(sampler, soaked=False))
                 asked = min(len(_of(tally.kept, rungs)) for rungs in of_models)
-            self.progress("asking", effort.fit_requests, effort.fit_requests)
-        costs = [fit_cost(sweep, _of(tally.kept, rungs)) for sweep, rungs in zip(sweeps, of_models, strict=True)]
+            self.rig.progress("asking", effort.fit_requests, effort.fit_requests)
+        costs = [
+            fit_cost(sweep, _of(tally.kept, rungs), stepped=passes.fixed_sizes)
+            for passes, sweep, rungs in zip((ready, *ready.others), sweeps, of_models, strict=True)
+        ]
         models = [OtherModel(rungs=r, cost=c, sweep=s) for r, c, s in zip(of_models, costs, sweeps, strict=True)]
         return Priced(sweep=sweeps[0], cost=costs[0], placement=ready.placement, others=tuple(models[1:]))
 
     def _soak(self, prices: Path) -> None:
         """Heat the board, unless that has been done; what has cooled since is heated again block by block."""
         if self.done.soak is None:
-            with self._worker(prices) as sampler:
-                self.done.soak = self._soaker().soak(sampler, limit_ns=self.effort.soak_ns)
+            with self.rig.worker(prices) as sampler:
+                self.done.soak = self.rig.soaker().soak(sampler, limit_ns=self.effort.soak_ns)
             self.journal.soak(self.done.soak)
 
     def _sample(self, phase: str, prices: Path, *, soaked: bool) -> None:
@@ -176,7 +170,7 @@ class _Bench:
             turns_left = max(1, self.effort.workers - turns)
             turns += 1
             share = max(BLOCK_RELEASES, -(-missing // turns_left))
-            with self._worker(prices) as sampler:
+            with self.rig.worker(prices) as sampler:
                 self._take_turn(
                     phase,
                     sampler,
@@ -190,16 +184,16 @@ class _Bench:
         self, phase: str, sampler: Sampler, tally: Tally, *, count: int, until_ns: int, soaked: bool
     ) -> None:
         """One worker's blocks, each on the disk before the next."""
-        soaker = self._soaker()
+        soaker = self.rig.soaker()
         while len(tally.kept) < count and self.clock.now_ns() < until_ns:
-            self.progress(phase, len(tally.kept), count)
+            self.rig.progress(phase, len(tally.kept), count)
             if soaked and self.done.soak is not None:
                 soaker.keep_hot(sampler, self.done.soak)
-            block = self._checked(sampler, soaked=soaked)
+            block = self.rig.block(sampler, soaked=soaked)
             self.journal.add(block)
             self.done.blocks.append(block)
             tally.add(block)
-        self.progress(phase, min(len(tally.kept), count), count)
+        self.rig.progress(phase, min(len(tally.kept), count), count)
 
     def _missing(self, samples: Sequence[Sample]) -> int:
         """How many requests are still to be made at this level."""
@@ -216,48 +210,6 @@ class _Bench:
             if soaked is None or block.samples[0].soaked is soaked:
                 tally.take(block)
         return tally
-
-    def _checked(self, sampler: Sampler, *, soaked: bool) -> Block:
-        """A block during which the robot's own software ran."""
-        block = sampler.block(soaked=soaked)
-        if self.running is not None:
-            self.running.check()
-        return block
-
-    def _soaker(self) -> Soaker:
-        return Soaker(
-            look=self.eye.look,
-            clock=self.clock,
-            window_ns=self.effort.soak_window_ns,
-            progress=self.progress,
-            check=(lambda: None) if self.running is None else self.running.check,
-        )
-
-    @contextmanager
-    def _worker(self, prices: Path) -> Iterator[Sampler]:
-        """A fresh worker that knows the prices, and its sampler."""
-        with self._start(prices) as client:
-            client.wait_ready(progress=self.progress)
-            self.workers += 1
-            yield self._sampler(client)
-
-    def _start(self, profile: Path | None) -> WorkerClient:
-        file = self.config.file.absolute()
-        return WorkerClient.start(argv=self.subject.command(file, profile), clock=self.clock)
-
-    def _sampler(self, client: WorkerClient) -> Sampler:
-        return Sampler(
-            client=client,
-            fields=draw_fields(self.config, seed=1 + self.workers, scene=SCENE),
-            period_ns=self.config.timing.period_ns,
-            kernel=self.kernel,
-            clock=self.clock,
-            begun_ns=self.begun_ns,
-            look=self.eye.look,
-            worker=self.workers,
-            seed=1 + self.workers,
-            rungs=[rung.name for rung in self.config.rungs],
-        )
 
 
 def _of(samples: Sequence[Sample], rungs: Sequence[str]) -> list[Sample]:

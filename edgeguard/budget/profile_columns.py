@@ -56,6 +56,12 @@ def read_column(table: Table, key: str, right: Callable[[Any], bool], name: str)
     return [] if wrong else [float(value) if isinstance(value, Decimal) else value for value in values]
 
 
+def named_values(data: Any) -> dict[str, Any]:
+    """A flat dataclass as its names and values; what is not known has no line."""
+    values = {name: getattr(data, name) for name in data.__dataclass_fields__}
+    return {name: value for name, value in values.items() if value is not None}
+
+
 def level_of(label: str) -> ThermalLevel:
     return ThermalLevel(LEVELS.index(label))
 

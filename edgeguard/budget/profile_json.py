@@ -1,37 +1,25 @@
 """The file form of a calibration profile: ``edgeguard.calibration/1``, JSON, validated on reading.
 
-Durations are nanoseconds. The rows of the sweep have ``llama-bench``'s names (``n_prompt`` new tokens, or ``n_gen`` for
-the smallest pass, which decodes one more; at ``n_depth`` cached ones, ``samples_ns``, ``avg_ts`` tokens per second), so
-that its pp and tg rows can be joined. Requests are columns, one line each. A file that cannot be used is a
-``ProfileError`` that names file, key, value and remedy. Writes no file: ``bench.calibration.profile_store`` does.
+Durations are nanoseconds. Sweep and prices are ``profile_prices``; requests are columns, one line each. A file that
+cannot be used is a ``ProfileError`` that names file, key, value and remedy. Writes no file:
+``bench.calibration.profile_store`` does.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from edgeguard.budget.cost import PassCost, PassTimes
-from edgeguard.budget.profile import KINDS, THERMAL, Bound, OtherModel, Profile, Schedule, Soak
-from edgeguard.budget.profile_columns import (
-    LEVELS,
-    MOST,
-    is_number,
-    level_of,
-    read_integers,
-    read_requests,
-    request_columns,
-)
+from edgeguard.budget.profile import KINDS, THERMAL, Bound, Profile, Schedule, Soak
+from edgeguard.budget.profile_columns import LEVELS, MOST, level_of, named_values, read_requests, request_columns
+from edgeguard.budget.profile_prices import other_model, read_cost, read_other, read_pass_times, sweep_row
 from edgeguard.config.reader import Problems, Table
 from edgeguard.errors import ProfileError
 
 FORMAT = "edgeguard.calibration/1"
-
-_DECODE_SIZE = 2
-"""A decode step: one token, or two where a provider's passes of one token have other bits."""
 
 _REMEDY = "measure again with: edgeguard calibrate CONFIG"
 
@@ -72,9 +60,9 @@ def parse_profile(text: str, *, file: Path) -> Profile:
         schedule=_read_schedule(root.table("schedule")),
         soak=_read_soak(root.table("soak")) if "soak" in root else None,
         bounds=tuple(_read_bound(table) for table in root.tables("bounds")),
-        cost=_read_cost(root.table("cost")),
-        sweep=tuple(_read_pass_times(table) for table in root.tables("sweep")),
-        others=tuple(_read_other(table) for table in root.tables("others")),
+        cost=read_cost(root.table("cost")),
+        sweep=tuple(read_pass_times(table) for table in root.tables("sweep")),
+        others=tuple(read_other(table) for table in root.tables("others")),
         requests=read_requests(root.table("requests")),
     )
     cells = [(bound.level, bound.rung, bound.drafted) for bound in profile.bounds]
@@ -99,43 +87,15 @@ def profile_text(profile: Profile) -> str:
             "margin": profile.margin,
             "fingerprint": dict(profile.fingerprint),
             **({"placement": profile.placement} if profile.placement else {}),
-            "schedule": _columns(profile.schedule),
-            **({} if profile.soak is None else {"soak": _columns(profile.soak)}),
-            "bounds": [{**_columns(bound), "level": bound.level.label} for bound in profile.bounds],
-            "cost": _columns(profile.cost),
-            "sweep": [_sweep_row(row) for row in profile.sweep],
-            **({"others": [_other_model(one) for one in profile.others]} if profile.others else {}),
+            "schedule": named_values(profile.schedule),
+            **({} if profile.soak is None else {"soak": named_values(profile.soak)}),
+            "bounds": [{**named_values(bound), "level": bound.level.label} for bound in profile.bounds],
+            "cost": named_values(profile.cost),
+            "sweep": [sweep_row(row) for row in profile.sweep],
+            **({"others": [other_model(one) for one in profile.others]} if profile.others else {}),
             "requests": request_columns(profile.requests),
         }
     )
-
-
-def _sweep_row(row: PassTimes) -> dict[str, Any]:
-    """One size at one depth. What ``llama-bench`` calls it is for whoever joins rows, and is not read back."""
-    prompt, generated = (0, 1) if row.k <= _DECODE_SIZE else (row.k, 0)
-    seconds = row.median_ns / 1e9 if row.elapsed_ns else 0.0
-    return {
-        "k": row.k,
-        "n_prompt": prompt,
-        "n_gen": generated,
-        "n_depth": row.p,
-        "avg_ts": round((prompt + generated) / seconds, 3) if seconds else 0.0,
-        "samples_ns": list(row.elapsed_ns),
-    }
-
-
-def _other_model(one: OtherModel) -> dict[str, Any]:
-    return {"rungs": list(one.rungs), "cost": _columns(one.cost), "sweep": [_sweep_row(row) for row in one.sweep]}
-
-
-def _read_other(table: Table) -> OtherModel:
-    other = OtherModel(
-        rungs=table.texts("rungs"),
-        cost=_read_cost(table.table("cost")),
-        sweep=tuple(_read_pass_times(row) for row in table.tables("sweep")),
-    )
-    table.close()
-    return other
 
 
 def _read_fingerprint(table: Table) -> dict[str, str]:
@@ -190,52 +150,6 @@ def _read_bound(table: Table) -> Bound:
     )
     table.close()
     return bound
-
-
-def _read_cost(table: Table) -> PassCost:
-    sizes = read_integers(table, "sizes", low=1)
-    prices = table.raw("prices_ns", kind=list, name="a list of numbers")
-    prices_ns = tuple(float(price) for price in prices if is_number(price))
-    if len(prices_ns) != len(prices) or any(price <= 0 for price in prices_ns) or list(prices_ns) != sorted(prices_ns):
-        table.refuse("prices_ns", f"{_short(prices)} must be positive numbers that never fall")
-    if not sizes or list(sizes) != sorted(set(sizes)):
-        table.refuse("sizes", f"{_short(sizes)} must be at least one size, and rise")
-    if len(sizes) != len(prices):
-        table.refuse("prices_ns", f"{len(prices)} prices for {len(sizes)} sizes")
-    cost = PassCost(
-        sizes=sizes,
-        prices_ns=prices_ns,
-        p_reference=table.integer("p_reference", low=0, high=MOST),
-        per_cached_ns=table.number("per_cached_ns", low=0),
-        constant_ns=table.integer("constant_ns", low=0, high=MOST),
-        stepped=table.flag("stepped", default=False),
-    )
-    table.close()
-    return cost
-
-
-def _read_pass_times(table: Table) -> PassTimes:
-    times = PassTimes(
-        k=table.integer("k", low=1, high=MOST),
-        p=table.integer("n_depth", low=0, high=MOST),
-        elapsed_ns=read_integers(table, "samples_ns", low=1),
-    )
-    table.integer("n_prompt", low=0, high=MOST)
-    table.integer("n_gen", low=0, high=MOST)
-    table.number("avg_ts", low=0)
-    table.close()
-    return times
-
-
-def _short(values: Sequence[object]) -> str:
-    text = ", ".join(map(str, values[:8]))
-    return f"[{text}, …]" if len(values) > 8 else f"[{text}]"
-
-
-def _columns(data: Any) -> dict[str, Any]:
-    """A flat dataclass as its names and values; what is not known has no line."""
-    values = {name: getattr(data, name) for name in data.__dataclass_fields__}
-    return {name: value for name, value in values.items() if value is not None}
 
 
 def _lines(document: Mapping[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """The codec ``cobs``: edgeguard's own frames, COBS with a CRC-32 or, with a key, SipHash-2-4. Bytes only, no I/O.
 
 What is on the line, what every field means and how a motor controller obeys it is written once, for whoever writes the
-firmware too: README.md, "The wire, byte by byte". ``firmware/edgeguard_motor.h``, beside this file, is that side in C.
+firmware too, in ``firmware/README.md``. ``firmware/edgeguard_motor.h`` beside it is that side in C.
 
 A piece that is too long, does not decode, fails its check or is not exactly of the kind it says is counted in
 ``corrupt`` and dropped: it costs that frame and no other.

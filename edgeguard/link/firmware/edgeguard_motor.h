@@ -3,7 +3,7 @@
  * It takes bytes, answers the handshake, and tells your code what to do: follow these axes, hold, or cut the torque.
  * It makes your motor controller stop by itself when a command's life ends or the link falls silent, whatever became
  * of the computer. No heap, no libc but memcpy, no clock, no interrupt: bytes and milliseconds are handed in. Two axes
- * take 136 bytes of RAM and 1.9 kB of code (x86-64, -Os). README.md, "The wire, byte by byte", describes the frames;
+ * take 136 bytes of RAM and 1.9 kB of code (x86-64, -Os). README.md beside this file describes the frames;
  * tests/vectors/cobs.json has examples of them.
  *
  * With EG_KEYED defined, every frame is authenticated by a key that both sides have (24 bytes and 0.5 kB more): set

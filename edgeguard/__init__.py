@@ -2,6 +2,15 @@
 
 ``Guard`` runs in a process of its own and owns the serial port; ``LoopGuard`` runs inside the caller's loop. Both, and
 the nouns that they speak in, are imported when first used.
+
+    from edgeguard import Guard
+
+    with Guard.start("robot.toml", profile="robot.profile.json") as guard:
+        for _ in guard.periods():
+            record = guard.decide({"said": said, "front_m": lidar.front}, age_ms=lidar.age_ms)
+            print(record.decision.source.value, record.decision.set_point.axes, record.decision.detail)
+
+``edgeguard.guide`` has complete programs, ``edgeguard.types`` what is returned, ``edgeguard.errors`` what is raised.
 """
 
 from __future__ import annotations
@@ -29,3 +38,8 @@ def __getattr__(name: str) -> Any:
     import importlib
 
     return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    """With what is imported when first used, so that ``help`` and a completion find it."""
+    return sorted({*globals(), *__all__})

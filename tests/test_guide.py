@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import pydoc
 import re
 import select
 import shlex
@@ -21,6 +22,7 @@ import pytest
 from robot import Robot
 from service_rig import Manager, ServedRobot, served
 
+import edgeguard
 from edgeguard.guide import loop_mode, ros_node, wire_mode
 from edgeguard.link.motor import MotorAxis
 from edgeguard.link.simulator import Simulator
@@ -353,3 +355,10 @@ def test_without_ros_the_node_says_what_is_missing():
         pytest.skip("there is a real rclpy here")
     assert done.returncode == 1
     assert "source a ROS 2 installation" in done.stderr
+
+
+def test_help_finds_what_is_imported_when_first_used():
+    page = pydoc.plain(pydoc.render_doc(edgeguard))
+    for name, method in (("Guard", "decide"), ("LoopGuard", "tick"), ("Status", "worker_pid")):
+        assert f"class {name}(" in page
+        assert method in page

@@ -23,7 +23,7 @@ from edgeguard.answer.draft import undrafted
 from edgeguard.bench.subject import model_folder
 from edgeguard.budget import PassCost, Planner
 from edgeguard.config import load_config
-from edgeguard.engine.language_model import ModelParts, read_model_parts
+from edgeguard.engine.model_parts import ModelParts, read_model_parts
 from edgeguard.types import ThermalLevel
 
 COST = PassCost(

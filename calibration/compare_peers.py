@@ -50,7 +50,7 @@ from rich.table import Table
 from edgeguard.bench.subject import model_folder
 from edgeguard.cli.progress import progress_bars
 from edgeguard.config import Config, load_config
-from edgeguard.engine.language_model import read_model_parts
+from edgeguard.engine.model_parts import read_model_parts
 from edgeguard.errors import EdgeguardError
 from edgeguard.model.fetch import fetch
 from edgeguard.model.progress import Progress

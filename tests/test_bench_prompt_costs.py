@@ -11,7 +11,7 @@ from edgeguard.bench.speed.prompt_costs import FieldCost, advice, field_costs
 from edgeguard.budget import PassCost
 from edgeguard.cli.main import main
 from edgeguard.config import Config, load_config
-from edgeguard.engine.language_model import read_model_parts
+from edgeguard.engine.model_parts import read_model_parts
 from tests.engine_setup import observation, write_config
 from tests.tiny import tiny_model
 

@@ -20,7 +20,7 @@ from peers.task import ROBOT, Question, Task, walk
 
 from edgeguard.bench.observations import draw_fields
 from edgeguard.config import Config, load_config
-from edgeguard.engine.language_model import read_model_parts
+from edgeguard.engine.model_parts import read_model_parts
 from edgeguard.errors import BusyError
 from edgeguard.model.progress import silent
 from edgeguard.types import Value

@@ -16,7 +16,8 @@ from edgeguard.config import Config, load_config
 from edgeguard.engine.attempt import Attempt, EndedError, Rung
 from edgeguard.engine.identity import joint_identity
 from edgeguard.engine.ladder import load_ladder, read_ladder, roomiest
-from edgeguard.engine.language_model import LanguageModel, read_model_parts
+from edgeguard.engine.language_model import LanguageModel
+from edgeguard.engine.model_parts import read_model_parts
 from edgeguard.engine.worker import planner_of
 from edgeguard.errors import ConfigError
 from edgeguard.guard.settings import Settings

@@ -20,7 +20,7 @@ from edgeguard.answer import Field, parse_answer
 from edgeguard.answer.text import around_values
 from edgeguard.bench.observations import draw_fields
 from edgeguard.config import Config
-from edgeguard.engine.language_model import ModelParts
+from edgeguard.engine.model_parts import ModelParts
 from edgeguard.errors import AnswerError
 from edgeguard.types import Value
 

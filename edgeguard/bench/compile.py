@@ -8,7 +8,8 @@ from edgeguard.bench.subject import model_folder
 from edgeguard.clock import SystemClock
 from edgeguard.config import Config
 from edgeguard.engine.compiled import write_compiled
-from edgeguard.engine.language_model import compiled_facts, load_rungs, read_model_parts
+from edgeguard.engine.language_model import load_rungs
+from edgeguard.engine.model_parts import compiled_facts, read_model_parts
 from edgeguard.engine.providers import provider_of
 from edgeguard.model.progress import Progress, silent
 from edgeguard.places import compiled_directory

@@ -18,7 +18,7 @@ def prompt_costs(config: Config, profile: Profile | None) -> list[FieldCost]:
     """Needs the model's tokenizer; builds the model if it has not been."""
     from edgeguard.bench.speed.prompt_costs import field_costs
     from edgeguard.bench.subject import model_folder
-    from edgeguard.engine.language_model import read_model_parts
+    from edgeguard.engine.model_parts import read_model_parts
 
     config = config.by_model[0]
     parts = read_model_parts(config=config, folder=model_folder(config))

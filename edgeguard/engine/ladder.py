@@ -12,7 +12,8 @@ from pathlib import Path
 
 from edgeguard.clock import Clock
 from edgeguard.config import Config
-from edgeguard.engine.language_model import LanguageModel, ModelParts, Progress, load_rungs, read_model_parts
+from edgeguard.engine.language_model import LanguageModel, Progress, load_rungs
+from edgeguard.engine.model_parts import ModelParts, read_model_parts
 from edgeguard.errors import ConfigError
 
 

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgeguard.answer import Automaton, Choice, Grid, Memory, compile_answer
-from edgeguard.answer.draft import MOST_COUNTED, UNKNOWN_SHARE, choices_of, undrafted
+from edgeguard.answer.draft import MOST_COUNTED, UNKNOWN_SHARE, undrafted
 from tests.answer_tokenizers import vocabulary
+from tests.choices import choices_of
 
 FIELDS = (
     Choice(name="turn", values=("left", "leftover", "stop", "höher")),

@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgeguard.answer import Automaton, Memory, PathPrices, compile_answer, read_schema
-from edgeguard.answer.draft import choices_of, undrafted
+from edgeguard.answer.draft import undrafted
 from edgeguard.budget import PassCost, Plan, Planner
 from edgeguard.types import ThermalLevel
+from tests.choices import choices_of
 
 COST = PassCost(
     sizes=(2, 4, 8, 16, 32), prices_ns=(11.5e6, 16e6, 28e6, 50e6, 93e6), p_reference=149, per_cached_ns=4_000.0,

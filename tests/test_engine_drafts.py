@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgeguard.answer import Draft, Memory
-from edgeguard.answer.draft import choices_of
 from edgeguard.bench.observations import draw_fields
 from edgeguard.config import load_config
 from edgeguard.engine.decoder import Decoded, Guide, drafting, undrafting
 from edgeguard.engine.language_model import LanguageModel
+from tests.choices import choices_of
 from tests.engine_setup import load, observation, write_config
 from tests.real import real_model
 from tests.tiny import tiny_model

@@ -12,7 +12,7 @@ weighing a sixteenth. Pure and deterministic; knows no prices (``edgeguard.budge
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from edgeguard.answer.automaton import Automaton
@@ -90,13 +90,3 @@ def undrafted(automaton: Automaton, state: int) -> Draft:
     """The forced run to the next choice, without any guess."""
     reach = Reach(at=automaton.forced_length(state), state=automaton.after_forced(state), token=None, again=0.0)
     return Draft(tokens=automaton.forced(state), reaches=(reach,))
-
-
-def choices_of(automaton: Automaton, tokens: Sequence[int]) -> list[tuple[int, int]]:
-    """The choices on the path of an answer, as (state, token)."""
-    state, found = automaton.start, []
-    for token in tokens:
-        if len(automaton.allowed(state)) > 1:
-            found.append((state, token))
-        state = automaton.step(state, token)
-    return found

@@ -314,9 +314,9 @@ def test_the_worker_runs_the_rung_that_fits_and_the_one_that_it_is_told(
 
 @pytest.fixture(scope="module")
 def two_models(model: Path, config: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Config, list[Path]]:
-    """The middle rung asks a smaller model of its own."""
+    """The middle rung asks a model of its own."""
     folder = tmp_path_factory.mktemp("two")
-    other = tiny_model(folder, seed=3, layers=1)
+    other = tiny_model(folder, seed=3)
     file = folder / "robot.toml"
     file.write_text(config.read_text().replace('name = "brief"', f'name = "brief"\nfolder = "{other}"'))
     return load_config(file), [model, other]

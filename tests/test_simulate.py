@@ -22,12 +22,13 @@ from edgeguard.simulation.agenda import Agenda
 from edgeguard.simulation.chart import FALLING, LABEL_WIDTH, MODE_CELLS, RISING, Chart
 from edgeguard.simulation.happening import KINDS
 from edgeguard.simulation.judgement import judge
+from edgeguard.simulation.plans import Ladder
 from edgeguard.simulation.scenario import read_scenario
 from edgeguard.simulation.simulation import simulate
 from edgeguard.simulation.story import tell
 from edgeguard.simulation.worker import SimulatedWorker
 from edgeguard.simulation.world import START_NS, World
-from edgeguard.types import Cause, Finish, Mode, Observation, Request
+from edgeguard.types import Cause, Finish, Mode, Observation, Request, ThermalLevel
 
 MS = NS_PER_MS
 
@@ -86,7 +87,7 @@ class Bench:
 
 def test_a_worker_answers_after_its_latencies_in_turn():
     bench = Bench()
-    bench.worker.latencies_ns = iter([50 * MS, 20 * MS])
+    bench.worker.ladder.scripts[""].latencies_ns = iter([50 * MS, 20 * MS])
     for number, latency in ((1, 50), (2, 20)):
         bench.ask(number)
         bench.pass_ms(latency - 1)
@@ -211,6 +212,11 @@ EVENTS = {
     "finish": ('"infeasible"', "answers: infeasible", {Cause.INFEASIBLE}),
     "confidence": ("0.4", "answers 40% sure", {Cause.LOW_CONFIDENCE}),
     "bound_ms": ("[190, 195]", "bound 190, 195 ms", {Cause.PREDICTED_MISS}),
+    "plans": (
+        "{ full = { bound_ms = 195 }, brief = { latency_ms = [80, 90] } }",
+        "full: bound 195 ms; brief: answers in 80, 90 ms",
+        set(),
+    ),
     "board": ('"hot"', "board hot", {Cause.LEVEL_UNCALIBRATED}),
     "worker": ('"dies"', "worker dies", {Cause.WORKER_DEAD, Cause.WORKER_WARMING}),
     "link": ('"is cut"', "link is cut", {Cause.LINK_LOST}),
@@ -224,6 +230,9 @@ EVENTS = {
 }
 
 
+PLANS = '\n[[plan]]\nname = "full"\n[[plan]]\nname = "brief"\n'
+
+
 def test_every_key_is_in_the_table():
     assert EVENTS.keys() == KINDS.keys()
 
@@ -231,10 +240,47 @@ def test_every_key_is_in_the_table():
 @pytest.mark.parametrize("key", KINDS)
 def test_an_event_does_what_it_says(tmp_path, key):
     value, label, causes = EVENTS[key]
-    timeline = simulate(script(tmp_path, more=f"[[event]]\nat_ms = 2000\n{key} = {value}\n", duration_ms=2_700))
+    robot = robot_toml() + PLANS if key == "plans" else None
+    event = f"[[event]]\nat_ms = 2000\n{key} = {value}\n"
+    timeline = simulate(script(tmp_path, more=event, duration_ms=2_700, robot=robot))
     assert timeline.script == [(2_000 * MS, label)]
     assert causes <= timeline.causes_once_armed
     assert bool(causes) is bool(timeline.causes_once_armed)
+
+
+def test_the_first_plan_whose_bound_fits_answers_and_the_run_says_which(tmp_path):
+    more = "[[event]]\nat_ms = 2000\nplans = { full = { bound_ms = 195 } }\n"
+    scenario = script(tmp_path, more=more, duration_ms=3_000, robot=robot_toml() + PLANS)
+    timeline = simulate(scenario)
+    assert [span.plan for span in timeline.plans] == ["full", "brief"]
+    assert timeline.plan_at(1_900 * MS) == "full"
+    assert timeline.plan_at(0) is None
+    assert [line.words for line in tell(timeline) if line.words.startswith("plan")] == [
+        "plan 'full' answers", "plan 'brief' answers",
+    ]  # fmt: skip
+    lines = ["".join(text for text, _ in line) for line in Chart(timeline=timeline, axes=[], width=40).lines()]
+    (plan,) = (line for line in lines if line.startswith("plan"))
+    assert plan.rstrip().endswith("█" + 12 * "▄")
+    assert "█ full   ▄ brief" in lines[-1]
+
+
+def test_no_plan_fits_and_a_level_that_was_never_measured_has_the_factor_on_its_bounds():
+    def request(level: ThermalLevel, margin: float = 1.0) -> Request:
+        about = {"request_id": 1, "epoch": 1, "observation": Observation(fields={}, captured_ns=1), "answer_by_ns": 1}
+        return Request(level=level, margin=margin, **about)
+
+    ladder = Ladder(("full", "brief"), uncalibrated_factor=2.0)
+    assert ladder.promise is None
+    assert ladder.choose(request(ThermalLevel.NOMINAL), left_ns=0) == ("full", None)
+    ladder.scripts["full"].bounds_ns = (100,)
+    assert ladder.choose(request(ThermalLevel.NOMINAL), left_ns=99) is None, "the other was never measured"
+    ladder.scripts["brief"].bounds_ns = (40, 50)
+    assert ladder.promise.bounds_ns == (40, 50)
+    assert ladder.choose(request(ThermalLevel.HOT), left_ns=200) == ("full", 200)
+    assert ladder.choose(request(ThermalLevel.THROTTLED), left_ns=199) == ("brief", 100)
+    assert ladder.choose(request(ThermalLevel.NOMINAL, 1.5), left_ns=149) == ("brief", 40)
+    assert ladder.choose(request(ThermalLevel.NOMINAL, 1.5), left_ns=40) == ("brief", 40), "to prove itself"
+    assert Ladder(("a", "b")).choose(request(ThermalLevel.HOT), left_ns=9) == ("a", None)
 
 
 def test_a_note_takes_the_place_of_the_label_and_events_may_do_several_things(tmp_path):
@@ -250,6 +296,10 @@ def test_a_note_takes_the_place_of_the_label_and_events_may_do_several_things(tm
     [
         ("[[event]]\nat_ms = 1\nlatency = 5\n", r"event\[0\]\.latency: unknown key; did you mean 'latency_ms'\?"),
         ("[[event]]\nat_ms = 1\n", r"event\[0\]\.at_ms: nothing happens; an event has one or more of: fields, "),
+        (
+            "[[event]]\nat_ms = 1\nplans = { full = { latency_ms = 1 } }\n",
+            r"event\[0\]\.plans: no \[\[plan\]\] is named 'full'; known: ",
+        ),
         ("[[event]]\nage_ms = 1\n", r"event\[0\]\.at_ms: missing"),
         ('[[event]]\nat_ms = 1\nworker = "dyes"\n', r"'dyes' is not one of dies, hangs, .*did you mean 'dies'\?"),
         ("[[event]]\nat_ms = 1\nfields = { fornt_m = 1 }\n", r"no \[\[field\]\] is named 'fornt_m'; known: said,"),

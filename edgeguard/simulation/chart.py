@@ -45,11 +45,15 @@ class Chart:
         for index, axis in enumerate(moving):
             yield from self._axis(axis, rows=MAIN_ROWS if index == 0 else 1)
         yield self._modes()
+        if self.timeline.ladder:
+            yield self._plans()
         if self.timeline.script:
             yield self._script()
         for cause in dict.fromkeys(span.cause for span in self.timeline.causes):
             yield self._cause(cause)
         yield [(" " * LABEL_WIDTH, ""), *self._legend()]
+        if self.timeline.ladder:
+            yield [(" " * LABEL_WIDTH, ""), *self._ladder()]
 
     def _ruler(self) -> Line:
         """Seconds, as close together as they can be read."""
@@ -81,6 +85,22 @@ class Chart:
             mode = self.timeline.mode_at(self._begin_ns(column + 1) - 1)
             parts.append((MODE_CELLS[mode], MODE_STYLES[mode]) if mode else (" ", ""))
         return parts
+
+    def _plans(self) -> Line:
+        """The better the plan, the fuller the cell."""
+        cells: Line = [(" ", "")] * self.width
+        for span in self.timeline.plans:
+            begin, end = self._column(span.begin_ns), self._column(span.end_ns - 1)
+            cells[begin : end + 1] = [self._plan_cell(span.plan)] * (end + 1 - begin)
+        return [self._label("plan"), *cells]
+
+    def _ladder(self) -> Line:
+        names = (((*self._plan_cell(name),), (f" {name}   ", "dim")) for name in self.timeline.ladder)
+        return [part for pair in names for part in pair]
+
+    def _plan_cell(self, name: str) -> tuple[str, str]:
+        ladder = self.timeline.ladder
+        return _cell(RISING, 1 - ladder.index(name) / len(ladder)), "cyan"
 
     def _script(self) -> Line:
         cells: Line = [(" ", "")] * self.width

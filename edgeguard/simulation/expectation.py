@@ -10,6 +10,7 @@ at_ms = 3100
 mode = "intervening"
 causes = ["miss"]             # exactly these hold
 measured = { linear = 0.0 }   # to a hundredth of the axis' range
+plan = "brief"                # the last decision had its answer; "" if it had none
 [[expect.stop]]               # it comes to rest
 axis = "linear"
 after_ms = 3000
@@ -37,6 +38,7 @@ class At:
     mode: Mode | None
     causes: frozenset[Cause] | None
     measured: Mapping[str, float]
+    plan: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,20 +70,21 @@ def read_expectation(table: Table, config: Config) -> Expectation:
         counters=_read_counters(table.table("counters")),
         decel=_read_axes(table.table("decel"), axes),
         worker_starts=_optional_count(table, "worker_starts"),
-        at=tuple(_read_at(one, axes) for one in table.tables("at")),
+        at=tuple(_read_at(one, axes, ["", *(rung.name for rung in config.plans)]) for one in table.tables("at")),
         stops=tuple(_read_stop(one, axes) for one in table.tables("stop")),
     )
     table.close()
     return expectation
 
 
-def _read_at(table: Table, axes: list[str]) -> At:
+def _read_at(table: Table, axes: list[str], plans: list[str]) -> At:
     mode = table.text("mode", default=None, among=[mode.value for mode in Mode])
     at = At(
         at_ns=table.milliseconds("at_ms", low=0, high=LONGEST_MS),
         mode=None if mode is None else Mode(mode),
         causes=_read_causes(table),
         measured=_read_axes(table.table("measured"), axes),
+        plan=table.text("plan", default=None, among=plans),
     )
     table.close()
     return at

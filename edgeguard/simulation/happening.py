@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from edgeguard.clock import ms_from_ns, ns_from_ms
 from edgeguard.config import Config
 from edgeguard.config.reader import Table
+from edgeguard.simulation.plans import Script
 from edgeguard.simulation.source import STAMPS
 from edgeguard.types import Cause, Finish, OperatorWord, ThermalLevel
 
@@ -123,8 +124,47 @@ def _one_of(actions: Mapping[str, Callable[[World], None]], subject: str) -> Kin
     )
 
 
-def _set_latencies(world: World, latencies_ns: tuple[int, ...]) -> None:
-    world.worker.latencies_ns = cycle(latencies_ns)
+def _read_plans(table: Table, key: str, config: Config) -> dict[str, dict[str, Any]]:
+    """For each plan that is named, what is set of its script."""
+    tables, names = table.table(key), [rung.name for rung in config.plans]
+    _check_names(table, key, tables.names(), known=names, what="[[plan]]")
+    plans = {}
+    for name in tables.names():
+        plan = tables.table(name)
+        plans[name] = {part: KINDS[part].read(plan, part, config) for part in _SCRIPTED if part in plan}
+        for part in _SCRIPTED:
+            plan.raw(part, default=None, kind=object)
+        plan.close()
+    return plans
+
+
+def _set_plans(world: World, plans: Mapping[str, Mapping[str, Any]]) -> None:
+    for name, parts in plans.items():
+        for part, value in parts.items():
+            _set_script(world.worker.ladder.scripts[name], part, value)
+
+
+def _set_script(script: Script, part: str, value: Any) -> None:
+    setattr(script, _SCRIPTED[part], cycle(value) if part == "latency_ms" else value)
+
+
+def _of_every_plan(part: str) -> Callable[[World, Any], None]:
+    def do(world: World, value: Any) -> None:
+        for script in world.worker.ladder.scripts.values():
+            _set_script(script, part, value)
+
+    return do
+
+
+def _say_plans(plans: Mapping[str, Mapping[str, Any]]) -> str:
+    return "; ".join(
+        f"{name}: {', '.join(KINDS[part].call(value) for part, value in parts.items())}"
+        for name, parts in plans.items()
+    )
+
+
+_SCRIPTED = {"answer": "values", "latency_ms": "latencies_ns", "bound_ms": "bounds_ns"}
+"""The keys that a plan may have of its own, and what they set of its script."""
 
 
 def _say_fields(fields: Mapping[str, Any]) -> str:
@@ -171,12 +211,12 @@ KINDS: Mapping[str, Kind] = {
     # The worker.
     "answer": Kind(
         read=lambda table, key, _config: table.raw(key),
-        do=_assign("worker", "values"),
+        do=_of_every_plan("answer"),
         call=lambda values: f"answer {_say_fields(values)}",
     ),
     "latency_ms": Kind(
         read=_read_durations,
-        do=_set_latencies,
+        do=_of_every_plan("latency_ms"),
         call=lambda latencies_ns: f"answers in {_say_durations(latencies_ns)}",
     ),
     "finish": _one_of({one.value: _set("worker", "finish", one) for one in Finish}, "answers:"),
@@ -187,9 +227,10 @@ KINDS: Mapping[str, Kind] = {
     ),
     "bound_ms": Kind(
         read=_read_durations,
-        do=_assign("worker", "bounds_ns"),
+        do=_of_every_plan("bound_ms"),
         call=lambda bounds_ns: f"bound {_say_durations(bounds_ns)}",
     ),
+    "plans": Kind(read=_read_plans, do=_set_plans, call=_say_plans),
     "worker": _one_of(
         {
             "dies": lambda world: world.worker.die(),

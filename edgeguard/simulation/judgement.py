@@ -62,6 +62,10 @@ def _at(at: At, timeline: Timeline, ranges: dict[str, float]) -> Iterator[Judgem
     if at.causes is not None:
         causes = timeline.causes_at(at.at_ns)
         yield _judge(f"{when} these causes hold: {_names(at.causes)}", _names(causes), met=causes == at.causes)
+    if at.plan is not None:
+        plan = timeline.plan_at(at.at_ns) or ""
+        words = f"{when} the plan {at.plan!r} answers" if at.plan else f"{when} no plan answers"
+        yield _judge(words, repr(plan) if plan else "none", met=plan == at.plan)
     for axis, value in at.measured.items():
         measured = timeline.moment_at(at.at_ns).measured[axis]
         met = abs(measured - value) <= ranges[axis] / 100

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING
 from edgeguard.clock import NS_PER_MS, NS_PER_S
 from edgeguard.config.plant_sections import Axis
 from edgeguard.errors import ConfigError, MissingExtraError
-from edgeguard.simulation.timeline import Timeline
+from edgeguard.simulation.timeline import Span, Timeline
 from edgeguard.types import Action, Grade, Mode
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.typing import ColorType
 
 MODE_COLOURS = {
     Mode.INHIBITED: "#b4bac2",
@@ -62,7 +63,7 @@ def _compose(timeline: Timeline, *, title: str, about: str, axes: Sequence[Axis]
         raise MissingExtraError(package="matplotlib", extra="plots", purpose="drawing a timeline") from error
     causes = list(dict.fromkeys(span.cause for span in timeline.causes))
     heights = [_AXIS_IN, *[_OTHER_AXIS_IN] * (len(axes) - 1)] if axes else []
-    heights += [_MODE_IN, _CAUSE_IN * max(1, len(causes))]
+    heights += [_MODE_IN] * bool(timeline.ladder) + [_MODE_IN, _CAUSE_IN * max(1, len(causes))]
     labels = _placed(timeline)
     head_in = _TITLE_IN + _LABEL_ROW_IN * (1 + max((row for _, _, row in labels), default=-1))
     height_in = head_in + sum(heights) + 0.16 * len(heights) + _FOOT_IN
@@ -86,11 +87,13 @@ def _compose(timeline: Timeline, *, title: str, about: str, axes: Sequence[Axis]
     figure.text(0.012, 1 - 0.4 / height_in, lines, size=8.5, color=PALE, va="top", linespacing=1.35)
     for panel, axis in zip(panels, axes, strict=False):
         _draw_axis(panel, axis, timeline)
+    if timeline.ladder:
+        _draw_plans(panels[-3], timeline)
     _draw_modes(panels[-2], timeline)
     _draw_causes(panels[-1], timeline, [cause.value for cause in causes])
     for panel in panels:
         _finish(panel, timeline)
-    _draw_script([*panels[:-2], panels[-1]], labels)
+    _draw_script([*panels[: len(axes)], panels[-1]], labels)
     if axes:
         handles, names = panels[0].get_legend_handles_labels()
         figure.legend(handles, names, loc="lower right", fontsize=8, frameon=False, ncols=2, labelcolor=INK)
@@ -128,16 +131,29 @@ def _commands(axis: Axis, timeline: Timeline) -> Iterator[tuple[float, float]]:
 
 
 def _draw_modes(panel: Axes, timeline: Timeline) -> None:
+    _draw_spans(panel, timeline, [(span, span.mode.value, MODE_COLOURS[span.mode]) for span in timeline.modes])
+    _name(panel, "mode")
+
+
+def _draw_plans(panel: Axes, timeline: Timeline) -> None:
+    """The better the plan, the darker."""
+    ladder = timeline.ladder
+    shades = {name: 1 - 0.65 * at / len(ladder) for at, name in enumerate(ladder)}
+    _draw_spans(panel, timeline, [(span, span.plan, (MEASURED, shades[span.plan])) for span in timeline.plans])
+    _name(panel, "plan")
+
+
+def _draw_spans(panel: Axes, timeline: Timeline, spans: Sequence[tuple[Span, str, ColorType]]) -> None:
+    """Each in its colour, with its name where there is room for it."""
     width_s = _s(timeline.duration_ns)
-    for span in timeline.modes:
+    for span, name, colour in spans:
         begin_s, end_s = _s(span.begin_ns), _s(span.end_ns)
-        panel.axvspan(begin_s, end_s, color=MODE_COLOURS[span.mode], lw=0)
-        if (end_s - begin_s) / width_s * WIDTH_IN * _CHARACTERS_PER_INCH > len(span.mode.value) + 6:
+        panel.axvspan(begin_s, end_s, color=colour, lw=0)
+        if (end_s - begin_s) / width_s * WIDTH_IN * _CHARACTERS_PER_INCH > len(name) + 6:
             middle_s = (begin_s + end_s) / 2
-            panel.text(middle_s, 0.47, span.mode.value, ha="center", va="center", color="white", size=8, weight="bold")
+            panel.text(middle_s, 0.47, name, ha="center", va="center", color="white", size=8, weight="bold")
     panel.set_ylim(0, 1)
     panel.set_yticks([])
-    _name(panel, "mode")
 
 
 def _draw_causes(panel: Axes, timeline: Timeline, names: list[str]) -> None:

@@ -43,7 +43,7 @@ def recorded_drive(entries: Iterable[FlightEntry], *, from_ns: int = 0, to_ns: i
     if end_ns <= begin_ns:
         raise FlightLogError("the log holds no step in the stretch that is asked for")
     config = header.config()
-    timeline = Timeline(duration_ns=end_ns - begin_ns)
+    timeline = Timeline(duration_ns=end_ns - begin_ns, ladder=tuple(rung.name for rung in config.plans))
     settings, state = header.settings(config), None
     for one in steps:
         state = one.before or state

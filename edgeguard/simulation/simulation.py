@@ -54,7 +54,7 @@ class _Run:
         )
         self._state = GuardState.initial(now_ns=START_NS)
         self._wake_ns = START_NS
-        self._timeline = Timeline(duration_ns=scenario.duration_ns)
+        self._timeline = Timeline(duration_ns=scenario.duration_ns, ladder=tuple(rung.name for rung in config.plans))
 
     def run(self) -> Timeline:
         world, agenda = self._world, self._world.agenda

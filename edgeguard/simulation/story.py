@@ -28,6 +28,11 @@ def tell(timeline: Timeline) -> list[Line]:
     lines = [Line(at_ns=at_ns, words=label, scripted=True) for at_ns, label in timeline.script]
     for at_ns, event in timeline.events:
         lines += _line(at_ns, event, beside_change=at_ns in changes)
+    answering = ""
+    for span in timeline.plans:
+        if span.plan != answering:
+            lines.append(Line(at_ns=span.begin_ns, words=f"plan {span.plan!r} answers"))
+        answering = span.plan
     return sorted(lines, key=lambda line: line.at_ns)
 
 

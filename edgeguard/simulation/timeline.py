@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from edgeguard.config.plant_sections import Axis
 from edgeguard.guard.interface import Effects
 from edgeguard.guard.state import Counters, GuardState
-from edgeguard.types import Cause, CycleRecord, Event, Grade, Mode, SetPoint
+from edgeguard.types import Cause, CycleRecord, Event, Finish, Grade, Mode, SetPoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +46,18 @@ class CauseSpan(Span):
 
 
 @dataclass(slots=True, kw_only=True)
+class PlanSpan(Span):
+    """Decisions in a row whose answers were of one plan of the ladder."""
+
+    plan: str
+
+
+@dataclass(slots=True, kw_only=True)
 class Timeline:
-    """One run. Spans that still last at the end end with it."""
+    """One run. Spans that still last at the end end with it. ``ladder`` names the plans, the best first, if any."""
 
     duration_ns: int
+    ladder: tuple[str, ...] = ()
     moments: list[Moment] = field(default_factory=list)
     modes: list[ModeSpan] = field(default_factory=list)
     causes: list[CauseSpan] = field(default_factory=list)
@@ -80,6 +88,24 @@ class Timeline:
         """Whether this axis did anything to speak of."""
         values = [value for moment in self.moments if math.isfinite(value := moment.measured[axis.name])]
         return bool(values) and max(values) - min(values) > (axis.high - axis.low) / 100
+
+    @property
+    def plans(self) -> list[PlanSpan]:
+        """Which plan answered, from decision to decision; nothing where none did."""
+        spans: list[PlanSpan] = []
+        ends_ns = [at_ns for at_ns, _ in self.decisions[1:]] + [self.duration_ns]
+        for (at_ns, record), end_ns in zip(self.decisions, ends_ns, strict=True):
+            answer = record.answer
+            if answer is None or answer.finish is not Finish.COMPLETE or answer.rung not in self.ladder:
+                continue
+            if spans and spans[-1].plan == answer.rung and spans[-1].end_ns == at_ns:
+                spans[-1].end_ns = end_ns
+            else:
+                spans.append(PlanSpan(begin_ns=at_ns, end_ns=end_ns, plan=answer.rung))
+        return spans
+
+    def plan_at(self, at_ns: int) -> str | None:
+        return next((span.plan for span in self.plans if span.covers(at_ns)), None)
 
     def mode_at(self, at_ns: int) -> Mode | None:
         return next((span.mode for span in self.modes if span.covers(at_ns)), None)

@@ -7,26 +7,25 @@ an answer may be late, and then the guard has to throw it away. What the supervi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from itertools import repeat
+from collections.abc import Callable
 
 from edgeguard.clock import NS_PER_MS
-from edgeguard.guard.interface import Promise, WorkerPhase, WorkerStatus
+from edgeguard.guard.interface import WorkerPhase, WorkerStatus
 from edgeguard.runtime.supervisor import BACK_OFF_FIRST_NS, BACK_OFF_LIMIT_NS
 from edgeguard.simulation.agenda import Agenda
-from edgeguard.types import Answer, Finish, Request, ThermalLevel, Value
+from edgeguard.simulation.plans import Ladder
+from edgeguard.types import Answer, Finish, Request
 
 _EXIT_NOTICED_NS = 20 * NS_PER_MS
 """From a kill to the spawner's word that the process has gone. Plausible, not measured."""
 
-
-def _promise(bounds_ns: tuple[int, ...]) -> Promise:
-    """A calibration of independent requests, at p99."""
-    return Promise(bounds_ns=bounds_ns[: len(ThermalLevel)], alpha=0.01, lag=1, observed=True)
+_REFUSED_NS = NS_PER_MS
+"""For tokenising a request and looking at its plans, when none of them fits. Plausible, not measured."""
 
 
 class SimulatedWorker:
-    """``on_news``: an answer or another phase waits to be taken. The script sets the public attributes."""
+    """``on_news``: an answer or another phase waits to be taken. The script sets the public attributes, and the scripts
+    of the ``ladder`` of plans."""
 
     def __init__(
         self,
@@ -36,12 +35,11 @@ class SimulatedWorker:
         start_ns: int,
         failures_allowed: int,
         on_news: Callable[[], None],
+        ladder: Ladder | None = None,
     ) -> None:
-        self.latencies_ns: Iterator[int] = repeat(100 * NS_PER_MS)  # one for each request
-        self.values: Mapping[str, Value] = {}
+        self.ladder = ladder or Ladder()
         self.finish = Finish.COMPLETE
         self.confidence = 1.0
-        self.bounds_ns: tuple[int, ...] = ()  # of each thermal level that was reached; none: never calibrated
         self.broken = False  # every start fails
         self.starts = 0
         self._agenda = agenda
@@ -60,8 +58,7 @@ class SimulatedWorker:
 
     @property
     def status(self) -> WorkerStatus:
-        promise = _promise(self.bounds_ns) if self.bounds_ns else None
-        return WorkerStatus(phase=self._phase, promise=promise, detail=self._detail)
+        return WorkerStatus(phase=self._phase, promise=self.ladder.promise, detail=self._detail)
 
     def take_answers(self) -> tuple[Answer, ...]:
         answers, self._answers = tuple(self._answers), []
@@ -127,9 +124,29 @@ class SimulatedWorker:
             return
         request, self._running, self._waiting = self._waiting, self._waiting, None
         started_ns = self._clock()
-        self._later(next(self.latencies_ns), lambda: self._answer(request, started_ns))
+        chosen = self.ladder.choose(request, left_ns=request.answer_by_ns - started_ns)
+        if chosen is None:
+            self._later(_REFUSED_NS, lambda: self._refuse(request, started_ns))
+        else:
+            name, bound_ns = chosen
+            took_ns = next(self.ladder.scripts[name].latencies_ns)
+            self._later(took_ns, lambda: self._answer(request, started_ns, name, bound_ns))
 
-    def _answer(self, request: Request, started_ns: int) -> None:
+    def _refuse(self, request: Request, started_ns: int) -> None:
+        self._running = None
+        self._answers.append(
+            Answer(
+                request_id=request.request_id,
+                epoch=request.epoch,
+                finish=Finish.INFEASIBLE,
+                detail="no plan's bound fits",
+                started_ns=started_ns,
+                finished_ns=self._clock(),
+            )
+        )
+        self._work()
+
+    def _answer(self, request: Request, started_ns: int, rung: str, bound_ns: int | None) -> None:
         self._running = None
         if self._hung:
             return
@@ -138,8 +155,10 @@ class SimulatedWorker:
             request_id=request.request_id,
             epoch=request.epoch,
             finish=self.finish,
-            values=self.values if complete else None,
+            values=self.ladder.scripts[rung].values if complete else None,
             detail="" if complete else "as scripted",
+            rung=rung,
+            bound_ns=bound_ns,
             confidence=self.confidence if complete else None,
             started_ns=started_ns,
             finished_ns=self._clock(),

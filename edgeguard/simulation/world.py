@@ -9,6 +9,7 @@ from __future__ import annotations
 from edgeguard.clock import NS_PER_S
 from edgeguard.guard.interface import Effects, Inputs
 from edgeguard.simulation.agenda import Agenda
+from edgeguard.simulation.plans import Ladder
 from edgeguard.simulation.scenario import Scenario
 from edgeguard.simulation.source import ObservationSource
 from edgeguard.simulation.wire import SimulatedWire
@@ -39,6 +40,9 @@ class World:
             start_ns=scenario.worker_start_ns,
             failures_allowed=config.guarding.worker_failures,
             on_news=self._tell,
+            ladder=Ladder(
+                tuple(rung.name for rung in config.rungs), uncalibrated_factor=config.risk.uncalibrated_factor
+            ),
         )
         self.source: ObservationSource = ObservationSource(
             config,

@@ -310,6 +310,9 @@ def _workers_of(config: Path) -> list[int]:
 def test_eight_sizes_are_swept_from_the_smallest_to_the_largest(sizes: list[int], swept: list[int]) -> None:
     ready = Ready(identity={}, prefix_tokens=1, capacity_tokens=512, bound_ns=None, pass_sizes=tuple(sizes))
     assert sweep_sizes(ready) == swept
+    fixed = replace(ready, fixed_sizes=True, prefix_tokens=sizes[-1] + 1)
+    assert sweep_sizes(fixed) == list(sizes), "there are no others"
+    assert sweep_depths(fixed)[0] >= sizes[-1], "and a cache has at least as many tokens as one"
     assert len(swept) <= SIZES
 
 

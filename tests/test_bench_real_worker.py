@@ -106,3 +106,17 @@ def test_both_ways_of_decoding_give_an_answer(client: WorkerClient, robot: tuple
             assert reply.answer.finish is Finish.COMPLETE
             passes.append(len(reply.answer.passes))
     assert passes[0] < passes[1]
+
+
+def test_passes_of_fixed_sizes_are_the_only_ones_that_are_measured_and_what_others_cost(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    folder = tmp_path_factory.mktemp("fixed")
+    timing = "[timing]\nperiod_ms = 40\ndeadline_ms = 5_000\n[budget]\nconfidence = 0.5\nmax_miss_rate = 0.05\n[model]"
+    shapes = f'"{tiny_model(folder)}"\nshapes = "sizes"'
+    config = load_config(write_config(folder, ("[model]", timing), ('"./model"', shapes)))
+    profile = load_or_calibrate(config, clock=CLOCK, cache_dir=folder, effort=HASTY).verdict.profile
+    sizes = profile.cost.sizes
+    assert {times.k for times in profile.sweep} == set(sizes) == {2**power for power in range(1, len(sizes) + 1)}
+    assert {one.first_tokens for one in profile.requests} <= set(sizes)
+    assert profile.cost.price_ns(5, 100) == profile.cost.price_ns(8, 100)

@@ -142,6 +142,7 @@ def test_it_tells_how_far_the_start_has_come_and_what_it_is(model: Path, config:
             "bound_ns": None,
             "answer_passes": local.answer_passes,
             "pass_sizes": local.pass_sizes,
+            "fixed_sizes": False,
             "others": [],
         }
 

@@ -36,13 +36,14 @@ EXIT_LIMIT_NS = 2 * NS_PER_S
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passes:
     """Which passes of a model can be timed, behind the prefix of ``rung``: of those that ask it the one with the most
-    room.
+    room. With ``fixed_sizes`` there are no others than ``pass_sizes``.
     """
 
     rung: str = ""
     prefix_tokens: int
     capacity_tokens: int
     pass_sizes: tuple[int, ...]
+    fixed_sizes: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,4 +231,5 @@ def _read_passes(message: Mapping[str, Any]) -> dict[str, Any]:
         "prefix_tokens": message["prefix_tokens"],
         "capacity_tokens": message["capacity_tokens"],
         "pass_sizes": tuple(sorted(message["pass_sizes"])),
+        "fixed_sizes": message.get("fixed_sizes") is True,
     }

@@ -181,6 +181,7 @@ def _passes_of(model: LanguageModel) -> Message:
         "prefix_tokens": len(model.prompt.prefix),
         "capacity_tokens": model.engine.cache.capacity,
         "pass_sizes": model.pass_sizes,
+        "fixed_sizes": model.fixed_sizes,
     }
 
 

@@ -38,15 +38,18 @@ class Named:
     dependence: Dependence
 
 
-def fit_cost(sweep: Sequence[PassTimes], samples: Sequence[Sample]) -> PassCost:
-    """The price of a pass from the sweep and from real requests, and what a request costs beside its passes."""
+def fit_cost(sweep: Sequence[PassTimes], samples: Sequence[Sample], *, stepped: bool = False) -> PassCost:
+    """The price of a pass from the sweep and from real requests, and what a request costs beside its passes.
+
+    ``stepped``: there are no passes of other sizes.
+    """
     seen: dict[tuple[int, int], list[int]] = {}
     for sample in samples:
         for one in sample.passes:
             seen.setdefault((one.k, one.p), []).append(one.elapsed_ns)
     observed = [PassTimes(k=k, p=p, elapsed_ns=tuple(elapsed_ns)) for (k, p), elapsed_ns in seen.items()]
     beside_ns = [sample.latency_ns - sum(one.elapsed_ns for one in sample.passes) for sample in samples]
-    return PassCost.fit(sweep, observed=observed).with_constant(max(0, round(median(beside_ns))))
+    return PassCost.fit(sweep, observed=observed, stepped=stepped).with_constant(max(0, round(median(beside_ns))))
 
 
 def price_requests(

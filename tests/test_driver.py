@@ -12,7 +12,7 @@ from robot import AHEAD, Robot, motors
 
 from edgeguard import LoopGuard
 from edgeguard.clock import NS_PER_MS, SystemClock
-from edgeguard.errors import ObservationError
+from edgeguard.errors import ObservationError, ProfileError
 from edgeguard.guard.settings import Settings
 from edgeguard.runtime.driver import Driver
 from edgeguard.runtime.parts import Parts
@@ -63,6 +63,17 @@ def test_a_thousand_ticks_leave_no_cyclic_garbage(robot):
         gc.enable()
         wire.close()
         parts.close()
+
+
+def test_a_start_that_fails_leaves_the_state_directory_to_the_next(robot):
+    profile = robot.profile.read_text()
+    robot.profile.write_text("{}")
+    where = {"state_directory": robot.folder / "state", "worker": robot.worker}
+    with pytest.raises(ProfileError) as failed:
+        LoopGuard.start(robot.config, profile=robot.profile, **where)
+    robot.profile.write_text(profile)
+    LoopGuard.start(robot.config, profile=robot.profile, **where).close()
+    assert "format" in str(failed.value)  # and so still holds whatever the failed start had opened
 
 
 @pytest.fixture

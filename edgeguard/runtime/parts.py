@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import IO
 
 from edgeguard.clock import wall_time_iso
-from edgeguard.errors import ProfileError
+from edgeguard.errors import ConfigError, ProfileError
 from edgeguard.recorder.metrics_output import check_metrics
 from edgeguard.recorder.record import FlightHeader
 from edgeguard.recorder.recorder import FlightRecorder
@@ -20,6 +21,10 @@ from edgeguard.runtime.latch import Latch, default_state_directory
 from edgeguard.runtime.lock import lock_state_directory
 from edgeguard.runtime.profile_check import ProfileCheck
 from edgeguard.runtime.supervisor import Supervisor
+
+WORKER_LOG = "worker.log"
+WORKER_LOG_BYTES = 1 << 20
+"""A longer one begins anew at the next start; the one before it stays beside it."""
 
 
 class Parts:
@@ -40,13 +45,13 @@ class Parts:
         file, profile = self.config.file.absolute(), Path(profile).absolute()
         if not profile.is_file():
             raise ProfileError(f"{profile}: no such profile; make it with: edgeguard calibrate {file} --out {profile}")
+        self.profile = ProfileCheck(profile, period_ns=self.config.timing.period_ns)
         directory = Path(state_directory or self.config.state_directory or default_state_directory(file))
         self._directory = directory
         self.recorder: FlightRecorder | None = None
         self.board_watch: BoardWatch | None = None
         self._lock = lock_state_directory(directory)
-        self._log = (directory / "worker.log").open("ab")
-        self.profile = ProfileCheck(profile, period_ns=self.config.timing.period_ns)
+        self._log = open_worker_log(directory)
         self.latch = Latch(directory)
         self.supervisor = Supervisor(
             argv=worker,
@@ -75,3 +80,14 @@ class Parts:
         self.latch.close()
         self._log.close()
         self._lock.close()
+
+
+def open_worker_log(directory: Path) -> IO[bytes]:
+    """What the worker says of itself, appended; ``ConfigError`` when it cannot be."""
+    file = directory / WORKER_LOG
+    try:
+        if file.is_file() and file.stat().st_size > WORKER_LOG_BYTES:
+            file.replace(file.with_name(f"{WORKER_LOG}.1"))
+        return file.open("ab")
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be written ({error.strerror}): make it this user's, or remove it") from error

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edgeguard.cli.progress import progress_bars
-from edgeguard.clock import SystemClock, ms_from_ns, ns_from_ms
+from edgeguard.cli.times import read_age_ns
+from edgeguard.clock import SystemClock, ms_from_ns
 from edgeguard.errors import ConfigError, ProfileError
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--config", type=Path, metavar="CONFIG", help="judge it by this configuration")
     parser.add_argument("--coverage", type=Path, metavar="FILE.json", help="what calibration/coverage.py has written")
     parser.add_argument(
-        "--age-ms", type=float, default=0.0, metavar="MS",
+        "--age-ms", dest="age_ns", type=read_age_ns, default=0, metavar="MS",
         help="how old an observation is when it is handed over (default: 0)",
     )  # fmt: skip
     parser.add_argument("--measure", action="store_true", help="time this machine, for what would be possible")
@@ -92,7 +93,7 @@ def _report(arguments: argparse.Namespace) -> Report:
                 f"{arguments.profile}: is of another period than {arguments.config} ({there:g} ms -> {here:g} ms): "
                 f"measure again with: edgeguard calibrate {arguments.config}"
             )
-        verdict = judge(profile, config=config, overhead=overhead_of(config, age_ns=ns_from_ms(arguments.age_ms)))
+        verdict = judge(profile, config=config, overhead=overhead_of(config, age_ns=arguments.age_ns))
     return Report(
         name=arguments.profile.name,
         profile=profile,

@@ -13,19 +13,23 @@ from pathlib import Path
 import jsonschema
 import pytest
 from black_box import BlackBox
-from flights import record, script, steps_of
+from flights import SCENARIOS, record, script, steps_of
 from mcap.reader import make_reader
 from pyarrow import parquet
 
 from edgeguard.cli.main import main
+from edgeguard.clock import NS_PER_MS
 from edgeguard.errors import FlightLogError
+from edgeguard.recorder.exposition import families
 from edgeguard.recorder.flight import find_flights, glance, last_flight
 from edgeguard.recorder.follow import FlightFollower
 from edgeguard.recorder.frame import MARK
 from edgeguard.recorder.log import Flaw, FlightWriter, read_flight
+from edgeguard.recorder.metrics import FlightMetrics
 from edgeguard.recorder.record import encode_step
 from edgeguard.recorder.statistics import percentiles, statistics_of
 from edgeguard.recorder.table import columns
+from edgeguard.simulation.scenario import read_scenario
 from edgeguard.types import CycleRecord, Event
 
 STOPPED = """
@@ -156,6 +160,27 @@ def test_stats_counts_what_is_in_the_log(log, capsys, decisions):
     )
     assert found["bytes"] == log.stat().st_size
     assert "operator stop" in printed(capsys, "stats", str(log))
+
+
+def test_the_plan_of_every_answer_is_in_the_record_with_its_bound_and_the_budget(tmp_path, capsys):
+    log = record(read_scenario(SCENARIOS / "less_is_asked.toml"), tmp_path / "flight.log")
+    stats = json.loads(printed(capsys, "stats", str(log), "--json"))
+    assert list(stats["plans"]) == ["full", "brief", "go or stop"]
+    assert "plans      full " in printed(capsys, "stats", str(log))
+    cycles = {one.record.cycle: one.record for one in last_flight(log).cycles()}
+    brief = next(one for one in cycles.values() if one.answer is not None and one.answer.rung == "brief")
+    assert (brief.answer.bound_ns, brief.budget.bound_ns) == (140 * NS_PER_MS, 80 * NS_PER_MS), "its own, and the least"
+    whole = json.loads(printed(capsys, "show", str(log), "--cycle", str(brief.cycle)))["record"]
+    assert whole["answer"]["rung"] == "brief"
+    assert whole["budget"].keys() == {"deadline_ns", "age_ns", "wire_ns", "reserve_ns", "bound_ns"}
+    assert "brief: speed=" in printed(capsys, "show", str(log))
+    metrics = FlightMetrics(deadline_ns=200 * NS_PER_MS)
+    for step in steps_of(read_flight(log)):
+        metrics.note(encode_step(step))
+    assert metrics.plans == stats["plans"]
+    names = {family.name: family for family in families(metrics, info={}, model="", steps={})}
+    assert {one.labels["plan"]: one.value for one in names["edgeguard_answers"].samples} == stats["plans"]
+    printed(capsys, "show", str(log), "--plot", str(tmp_path / "drive.png"))
 
 
 def test_stats_tells_damage_and_a_torn_tail(log, tmp_path):

@@ -27,5 +27,6 @@ def event_line(event: Event, *, at_ns: int) -> str:
 def _why(record: CycleRecord) -> str:
     decision = record.decision
     if decision.source is Source.MODEL and record.answer is not None and record.answer.values is not None:
-        return " ".join(f"{name}={value}" for name, value in record.answer.values.items())
+        plan = f"{record.answer.rung}: " if record.answer.rung else ""
+        return plan + " ".join(f"{name}={value}" for name, value in record.answer.values.items())
     return decision.detail or ", ".join(cause.value for cause in decision.causes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -182,6 +183,12 @@ def _stats(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _shares(counts: Counter[str]) -> str:
+    """How many answers were of each plan."""
+    total = counts.total()
+    return ", ".join(f"{name} {count:,} ({count / total:.1%})" for name, count in counts.most_common())
+
+
 def _lines(found: FlightStatistics) -> list[str]:
     def listed(counts: dict[str, int]) -> str:
         return ", ".join(f"{name} {count:,}" for name, count in sorted(counts.items(), key=lambda one: -one[1]))
@@ -192,6 +199,7 @@ def _lines(found: FlightStatistics) -> list[str]:
     return [
         f"recorded   {found.duration_s:,.1f} s, {found.steps:,} steps, {found.decisions:,} decisions",
         f"decided by {listed(found.sources)}",
+        *([f"plans      {_shares(found.plans)}"] if found.plans else []),
         f"modes      {listed(found.modes)}",
         f"causes     {listed(found.causes) or 'none'}",
         f"events     {listed(found.events) or 'none'}",

@@ -83,12 +83,13 @@ def _headline(status: Status) -> str:
 def _lines(status: Status) -> list[str]:
     bound = "unknown" if status.bound_ns is None else f"{ms_from_ns(status.bound_ns):.1f} ms"
     doubted = f", {status.margin:g} times the calibrated one" if status.margin > 1 else ""
+    plan = f", the last answer of plan {status.plan!r}" if status.plan else ""
     lateness = f"p99 {ms_from_ns(status.lateness_p99_ns):.2f} ms, most {ms_from_ns(status.lateness_max_ns):.2f} ms"
     counters = ", ".join(f"{name} {count}" for name, count in status.counters.items() if count)
     return [
         _headline(status),
         f"  cycles    {status.cycles}",
-        f"  worker    {status.worker} (process {status.worker_pid}), bound {bound}{doubted}",
+        f"  worker    {status.worker} (process {status.worker_pid}), bound {bound}{doubted}{plan}",
         f"  board     {status.board}",
         f"  link      {status.link}",
         f"  guarantee {status.guarantee}",

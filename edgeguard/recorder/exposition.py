@@ -45,6 +45,7 @@ def families(
     for name, about, label, counts in (
         ("edgeguard_causes", "Safe decisions in which a cause held.", "cause", metrics.causes),
         ("edgeguard_events", "Transitions.", "event", metrics.events),
+        ("edgeguard_answers", "Answers of each plan of the ladder.", "plan", metrics.plans),
         ("edgeguard_frames", "Frames on the link.", "what", metrics.frames),
         ("edgeguard_recorded_steps", "Steps of the core, written or lost.", "what", steps),
     ):

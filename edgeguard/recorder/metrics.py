@@ -54,6 +54,7 @@ class FlightMetrics:
         self.decisions: Counter[tuple[str, str]] = Counter()  # by source and mode
         self.causes: Counter[str] = Counter()
         self.events: Counter[str] = Counter()
+        self.plans: Counter[str] = Counter()  # answers by the plan of the ladder
         self.frames: Mapping[str, int] = {}
         self.mode = Mode.INHIBITED.value
         self.link_up = False
@@ -88,7 +89,11 @@ class FlightMetrics:
 
     def _note_answer(self, answer: Mapping[str, Any]) -> None:
         passes = answer["passes"]
-        if answer["finish"] != Finish.COMPLETE.value or not passes:
+        if answer["finish"] != Finish.COMPLETE.value:
+            return
+        if answer["rung"]:
+            self.plans[answer["rung"]] += 1
+        if not passes:
             return
         self.first_token.note((answer["tokenise_ns"] + passes[0]["elapsed_ns"]) / NS_PER_S)
         tokens = sum(one["k"] for one in passes[1:])

@@ -16,7 +16,7 @@ from edgeguard.recorder.flight import Flight, Glance
 from edgeguard.recorder.log import Flaw
 from edgeguard.recorder.record import load_document
 from edgeguard.recorder.table import command_ns
-from edgeguard.types import CycleRecord
+from edgeguard.types import CycleRecord, Finish
 
 PERCENTILES = (0.5, 0.9, 0.99, 0.999)
 
@@ -36,6 +36,7 @@ class FlightStatistics:
     modes: Counter[str] = field(default_factory=Counter)
     causes: Counter[str] = field(default_factory=Counter)
     events: Counter[str] = field(default_factory=Counter)
+    plans: Counter[str] = field(default_factory=Counter)  # answers by the plan of the ladder
     command_ms: dict[str, float] = field(default_factory=dict)
     ttft_ms: dict[str, float] = field(default_factory=dict)
     flaws: list[Flaw] = field(default_factory=list)
@@ -83,6 +84,8 @@ def _count(found: FlightStatistics, record: CycleRecord, command: list[float], *
     found.sources[decision.source.value] += 1
     found.modes[decision.mode.value] += 1
     found.causes.update(cause.value for cause in decision.causes)
+    if record.answer is not None and record.answer.finish is Finish.COMPLETE and record.answer.rung:
+        found.plans[record.answer.rung] += 1
     took_ns = command_ns(record)
     if took_ns is not None:
         command.append(took_ns / NS_PER_MS)

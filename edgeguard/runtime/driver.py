@@ -24,6 +24,7 @@ from edgeguard.types import (
     Cause,
     CycleRecord,
     Event,
+    Finish,
     LinkStatus,
     Observation,
     OperatorWord,
@@ -102,6 +103,7 @@ class Driver:
         self._records: deque[CycleRecord] = deque(maxlen=KEPT_RECORDS)
         self._events: deque[Event] = deque(maxlen=KEPT_RECORDS)
         self.link_status: LinkStatus | None = None
+        self.plan = ""  # of the ladder, that the last answer was of
 
     def step(
         self,
@@ -167,6 +169,8 @@ class Driver:
         if effects.record is not None:
             record = dataclasses.replace(effects.record, on_wire_ns=on_wire_ns)
             self._records.append(record)
+            if record.answer is not None and record.answer.finish is Finish.COMPLETE:
+                self.plan = record.answer.rung
             effects = dataclasses.replace(effects, record=record)
         self._events.extend(effects.events)
         self.wake_ns = effects.wake_ns

@@ -35,6 +35,7 @@ class Status:
     margin: float  # of the bound: above 1 while requests exceed the calibrated one too often
     board: str  # its thermal level, or that nobody knows it
     prefix_tokens: int | None
+    plan: str = ""  # of the ladder, that the last answer was of
     lateness_p50_ns: int = 0
     lateness_p99_ns: int = 0
     lateness_max_ns: int = 0
@@ -72,6 +73,7 @@ def status_of(driver: Driver, parts: Parts, *, reserve_ns: int, wire_ns: int) ->
         margin=MARGIN if state.doubt.alarmed else 1.0,
         board=_board(state.board),
         prefix_tokens=supervisor.ready.get("prefix_tokens"),
+        plan=driver.plan,
         lateness_p50_ns=driver.lateness.quantile_ns(0.5),
         lateness_p99_ns=driver.lateness.quantile_ns(0.99),
         lateness_max_ns=driver.lateness.max_ns,

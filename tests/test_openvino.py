@@ -50,8 +50,8 @@ def opened(folder: Path, **options: str) -> Opened:
     )
 
 
-def loaded(folder: Path, model: Path, provider: str) -> LanguageModel:
-    change = f'folder = "./model"\nprovider = "{provider}"'
+def loaded(folder: Path, model: Path, provider: str, *, more: str = "") -> LanguageModel:
+    change = f'folder = "./model"\nprovider = "{provider}"\n{more}'
     return loaded_as_configured(write_config(folder, ('folder = "./model"', change)), model)
 
 
@@ -86,6 +86,19 @@ def test_in_floats_it_gives_the_same_commands_as_the_cpu(tmp_path: Path) -> None
     assert None not in commands[0]
 
 
+@pytest.mark.parametrize("shapes", ["sizes", "one"])
+def test_in_fixed_shapes_as_its_npu_wants_them_it_gives_the_same_commands(shapes: str, tmp_path: Path) -> None:
+    folder = built_for_openvino(tmp_path, weights=Weights.F32)
+    commands = []
+    for more in ("", f'shapes = "{shapes}"'):
+        model = loaded(tmp_path, folder, "openvino", more=more)
+        model.engine.prefill(model.prompt.prefix)
+        decoded = [model.decoder.decode(model.prompt.request(observation(words=words))) for words in WORDS]
+        commands.append([one and one.tokens for one in decoded])
+        assert model.placement == "openvino, all of it"
+    assert commands[0] == commands[1]
+
+
 def test_what_it_has_compiled_is_kept_and_a_stale_one_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,7 +109,7 @@ def test_what_it_has_compiled_is_kept_and_a_stale_one_is_refused(
     (directory,) = compile_models(load_config(config))
     assert stat.S_IMODE(directory.stat().st_mode) == 0o700
     assert [file.suffix for file in directory.iterdir() if file.name != "manifest.json"] == [".blob"]
-    assert not list(directory.parent.glob(".*")), "nothing half-made is left"
+    assert [file.suffix for file in directory.parent.glob(".*")] == [".lock"], "nothing half-made is left"
     blob = next(directory.glob("*.blob"))
     for _ in range(2):  # the second start finds it as the first one left it
         model = loaded_as_configured(config, folder)

@@ -23,7 +23,10 @@ from edgeguard.errors import ConfigError
 def test_the_verdict_is_a_table_for_people(capsys: pytest.CaptureFixture[str], bound_ms: float, exit_code: int) -> None:
     profile = made_profile(bound_ms=bound_ms)
     assert report(profile, file=Path("p.json"), config=config(), age_ns=0, as_json=False) == exit_code
-    printed = " ".join(capsys.readouterr().out.split())  # it is wrapped to the terminal's width
+    shown = capsys.readouterr().out
+    for command in ("report p.json --config robot.toml -o p.html", "check robot.toml --profile p.json"):
+        assert f"edgeguard {command}\n" in shown, "what comes next, to be copied"
+    printed = " ".join(shown.split())  # it is wrapped to the terminal's width
     assert f"{bound_ms:.1f} ms for 99% of all requests" in printed
     assert ("would fit" in printed) is (exit_code == 4)
     assert "p.json" in printed

@@ -160,6 +160,7 @@ def report(profile: Profile, *, file: Path, config: Config, age_ns: int, as_json
         print(json.dumps(_summary(verdict, file)))
     else:
         _print_table(verdict, file)
+        _print_next(file, config=config.file)
     return 0 if verdict.fits else BoundError.exit_code
 
 
@@ -213,3 +214,9 @@ def _print_table(verdict: Verdict, file: Path) -> None:
         table.add_row(name, words, style=colours.get(name, ""))
     table.add_row("profile", str(file))
     Console(highlight=False).print(table)
+
+
+def _print_next(file: Path, *, config: Path) -> None:
+    """Whole commands, for whoever copies them."""
+    print(f"\nall of it, with plots:  edgeguard report {file} --config {config} -o {file.stem}.html")
+    print(f"what it leaves of the deadline:  edgeguard check {config} --profile {file}")

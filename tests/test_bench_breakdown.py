@@ -40,9 +40,11 @@ def test_every_part_of_a_request_has_its_time(config: Path, capsys: pytest.Captu
         assert 1 <= stream["passes"] <= 3
         assert 0 <= stream["accepted"] <= 1
         assert stream["over_floor"] == pytest.approx(stream["total_ms"] / stream["floor_ms"])
+        assert stream["floor_unrested_ms"] > 0
         assert stream["beside_ms"] < stream["total_ms"]
     limits = found["limits"]
     assert limits["small_tokens"] == 2 < limits["large_tokens"]
     both_ms = limits["per_pass_ms"] + limits["large_tokens"] * limits["per_token_ms"]
     assert both_ms == pytest.approx(limits["large_ms"])
     assert limits["of_bandwidth"] > 0 < limits["of_flops"]
+    assert 0 < limits["small_products_ms"] < limits["large_products_ms"]

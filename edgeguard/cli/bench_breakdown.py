@@ -17,7 +17,8 @@ from edgeguard.config import load_config
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from edgeguard.bench.speed.breakdown import Breakdown, Limits, Stream
+    from edgeguard.bench.speed.breakdown import Breakdown, Stream
+    from edgeguard.bench.speed.limits import Limits
 
 KERNEL_NS = 300 * NS_PER_MS
 BUSY_LIMIT = 1.2
@@ -70,8 +71,8 @@ def _show(found: Breakdown) -> None:
         console.print(
             f"    {stream.passes:.2f} passes a request, {stream.one_pass:.0%} of them in one; {stream.accepted:.0%} of "
             f"the drafted tokens right; p99 {stream.total_p99_ms:.1f} ms, of the hand-over {stream.handover_p99_ms:.2f}"
-            f" ms\n    floor, one pass of observation and draft: {stream.floor_ms:.1f} ms; the median is "
-            f"×{stream.over_floor:.2f} of it\n"
+            f" ms\n    floor, one pass of observation and draft, after a rest as a request's: {stream.floor_ms:.1f} ms "
+            f"(back to back {stream.floor_unrested_ms:.1f}); the median is ×{stream.over_floor:.2f} of it\n"
         )
     console.print(_limit_lines(found.limits))
 
@@ -103,4 +104,10 @@ def _limit_lines(limits: Limits) -> str:
         f"a pass costs {limits.per_pass_ms:.1f} ms and {limits.per_token_ms:.2f} ms a token; reading it all at full "
         f"bandwidth would take {limits.bytes_moved / limits.bandwidth * 1e3:.1f} ms, so the rest of it is not memory",
     ]
+    if limits.large_products_ms:
+        lines.append(
+            f"the model's own products alone, matrix by matrix, take {limits.small_products_ms:.1f} and "
+            f"{limits.large_products_ms:.1f} ms of the two passes: the kernels reach no more at these sizes; the rest "
+            "is attention, norms, what stands beside the products, and reading the weights"
+        )
     return "\n".join(lines)

@@ -7,7 +7,9 @@ binding and picking are timed in this process on the same model; what is left in
 what is left outside is the hand-over. The medians of parts need not add up to the median of the whole.
 
 The *floor* is one measured pass of the observation and the whole draft: what an unchanged command costs if everything
-else is free. Milliseconds, bytes, FLOP. Raises what starting a worker raises.
+else is free. It is timed as a request's pass is, after a rest of a period; and back to back, which says what the rest
+costs: caches that others have filled since, a clock that has gone down. Milliseconds. Raises what starting a worker
+raises.
 """
 
 from __future__ import annotations
@@ -20,8 +22,7 @@ from pathlib import Path
 
 from edgeguard.bench.observations import draw_fields
 from edgeguard.bench.percentile import percentile
-from edgeguard.bench.speed.machine import measure_machine
-from edgeguard.bench.speed.model_figures import model_figures
+from edgeguard.bench.speed.limits import Limits, measure_limits
 from edgeguard.bench.subject import model_folders
 from edgeguard.bench.worker_client import Reply, WorkerClient
 from edgeguard.budget.cost import median
@@ -56,6 +57,7 @@ class Stream:
     one_pass: float
     accepted: float
     floor_ms: float
+    floor_unrested_ms: float
 
     @property
     def over_floor(self) -> float:
@@ -65,38 +67,6 @@ class Stream:
     def beside_ms(self) -> float:
         """Everything that is not a pass."""
         return self.total_ms - self.parts_ms["run"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """The smallest pass against memory, and a large one against arithmetic; per second."""
-
-    small_tokens: int
-    small_ms: float
-    bytes_moved: float
-    bandwidth: float
-    large_tokens: int
-    large_ms: float
-    flop: float
-    flops: float
-
-    @property
-    def per_token_ms(self) -> float:
-        """What each token more costs."""
-        return (self.large_ms - self.small_ms) / (self.large_tokens - self.small_tokens)
-
-    @property
-    def per_pass_ms(self) -> float:
-        """What a pass costs beside its tokens: reading weights, starting operators."""
-        return self.small_ms - self.small_tokens * self.per_token_ms
-
-    @property
-    def of_bandwidth(self) -> float:
-        return self.bytes_moved / (self.small_ms / 1e3) / self.bandwidth
-
-    @property
-    def of_flops(self) -> float:
-        return self.flop / (self.large_ms / 1e3) / self.flops
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,27 +92,21 @@ def break_down(
             (row,) = client.sweep(sizes=[size], repeats=REPEATS, limit_ns=PATIENCE_NS)
             return row.median_ns / NS_PER_MS
 
-        streams = {name: _stream(replies[name], inside, timed_ms) for name in STREAMS}
-        small, large = ready.pass_sizes[0], min(LARGE_PASS, ready.pass_sizes[-1])
-        small_ms, large_ms = timed_ms(small), timed_ms(large)
-    summary, figures = model_figures(folder)
-    machine = measure_machine(clock=clock, accuracy_level=summary.accuracy_level, progress=progress)
-    rows = model.engine.head.rows
-    weight_bytes = summary.bytes_with_head(rows)
-    used = figures.parameters * weight_bytes / summary.bytes_per_pass  # a cut head is not multiplied either
-    return Breakdown(
-        streams=streams,
-        limits=Limits(
-            small_tokens=small,
-            small_ms=small_ms,
-            bytes_moved=weight_bytes + len(model.prompt.prefix) * figures.kv_bytes_per_token,
-            bandwidth=machine.bandwidth,
-            large_tokens=large,
-            large_ms=large_ms,
-            flop=2 * used * large,
-            flops=machine.useful_flops,
-        ),
-    )
+        def rested_ms(size: int) -> float:
+            times_ns = list[int]()
+            for done in range(REPEATS):
+                progress("timing passes", done, REPEATS)
+                clock.sleep_until_ns(clock.now_ns() + config.timing.period_ns)
+                (row,) = client.sweep(sizes=[size], repeats=1, limit_ns=PATIENCE_NS)
+                times_ns += row.elapsed_ns
+            return median(times_ns) / NS_PER_MS
+
+        streams = {name: _stream(replies[name], inside, rested_ms, timed_ms) for name in STREAMS}
+        sizes = ready.pass_sizes[0], min(LARGE_PASS, ready.pass_sizes[-1])
+        passes_ms = {size: timed_ms(size) for size in sizes}
+    cached, rows = len(model.prompt.prefix), model.engine.head.rows
+    limits = measure_limits(folder, passes_ms=passes_ms, cached=cached, rows=rows, clock=clock, progress=progress)
+    return Breakdown(streams=streams, limits=limits)
 
 
 def steady_fields(config: Config, *, seed: int) -> Iterator[dict[str, Value]]:
@@ -205,12 +169,16 @@ def _inside(model: LanguageModel, observations: Sequence[Mapping[str, Value]], *
 
 
 def _stream(
-    replies: Sequence[tuple[int, Reply]], inside: Mapping[str, float], timed_ms: Callable[[int], float]
+    replies: Sequence[tuple[int, Reply]],
+    inside: Mapping[str, float],
+    rested_ms: Callable[[int], float],
+    timed_ms: Callable[[int], float],
 ) -> Stream:
     rows = [_parts(elapsed_ns, reply, inside) for elapsed_ns, reply in replies]
     totals = [elapsed_ns / NS_PER_MS for elapsed_ns, _ in replies]
     answers = [reply.answer for _, reply in replies]
     whole = [one.passes[0].k for one in answers if len(one.passes) == 1] or [one.passes[0].k for one in answers]
+    size = round(median(whole))
     drafted = sum(one.drafted_tokens for one in answers)
     return Stream(
         requests=len(replies),
@@ -221,7 +189,8 @@ def _stream(
         passes=sum(len(one.passes) for one in answers) / len(answers),
         one_pass=sum(len(one.passes) == 1 for one in answers) / len(answers),
         accepted=sum(one.accepted_tokens for one in answers) / drafted if drafted else 0.0,
-        floor_ms=timed_ms(round(median(whole))),
+        floor_ms=rested_ms(size),
+        floor_unrested_ms=timed_ms(size),
     )
 
 

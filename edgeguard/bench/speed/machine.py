@@ -39,7 +39,7 @@ def measure_machine(
     flops = []
     for done, (flop, work) in enumerate(products):
         progress("measuring this machine", done, steps)
-        flops.append(flop * NS_PER_S / _best_ns(work, clock=clock, for_ns=try_for_ns // len(products)))
+        flops.append(flop * NS_PER_S / best_ns(work, clock=clock, for_ns=try_for_ns // len(products)))
     progress("measuring this machine", steps - 1, steps)
     bandwidth = _read_bandwidth(clock=clock, for_ns=try_for_ns)
     progress("measuring this machine", steps, steps)
@@ -62,10 +62,10 @@ def _read_bandwidth(*, clock: Clock, for_ns: int) -> float:
         def read() -> None:
             list(pool.map(np.bitwise_or.reduce, parts))  # without the GIL, and little else but reading
 
-        return READ_BYTES * NS_PER_S / _best_ns(read, clock=clock, for_ns=for_ns)
+        return READ_BYTES * NS_PER_S / best_ns(read, clock=clock, for_ns=for_ns)
 
 
-def _best_ns(work: Callable[[], object], *, clock: Clock, for_ns: int) -> int:
+def best_ns(work: Callable[[], object], *, clock: Clock, for_ns: int) -> int:
     """The least time of one piece of work; the first is left out, for it touches the memory."""
     work()
     until_ns = clock.now_ns() + for_ns

@@ -8,14 +8,19 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from bench_robot import fake_subject, write_config
+from bench_robot import HASTY, FakeEye, fake_subject, write_config
 
-from edgeguard.bench.calibration.coverage import TURN
+from edgeguard.bench.calibration.coverage import TURN, Coverage
 from edgeguard.bench.calibration.journal import Journal, Measured, Progressed
+from edgeguard.bench.calibration.rig import Rig
+from edgeguard.bench.calibration.sample import Look
+from edgeguard.board import FixedKernel
 from edgeguard.cli.main import build_parser
+from edgeguard.clock import NS_PER_MS, SystemClock
 from edgeguard.config.load import tomllib
-from edgeguard.model.progress import silent
+from edgeguard.model.progress import Progress, silent
 
+CLOCK = SystemClock()
 FOLDER = Path(__file__).parents[1] / "calibration"
 
 
@@ -47,7 +52,7 @@ def test_every_option_of_a_plan_is_one_of_calibrate_and_samples_are_gone_on_with
     }  # fmt: skip
     out, argv = overnight.command_of(run, folder=tmp_path)
     arguments = build_parser().parse_args(argv[3:])
-    assert (arguments.quick, arguments.companion, arguments.age_ms) == (True, "ros2 launch all.py", 12)
+    assert (arguments.quick, arguments.companion, arguments.age_ns) == (True, "ros2 launch all.py", 12 * NS_PER_MS)
     assert not arguments.resume
     out.parent.mkdir()
     out.with_name("robot.samples.gz").touch()
@@ -73,11 +78,18 @@ def test_a_run_that_was_interrupted_is_gone_on_with(tmp_path: Path) -> None:
         if phase.startswith("calibration") and done == 2 * TURN - 30:
             raise InterruptionError
 
+    def run(done: Progressed, progress: Progress) -> Coverage:
+        rig = Rig(
+            config=config, clock=CLOCK, effort=HASTY, subject=subject, kernel=FixedKernel(clock=CLOCK),
+            eye=FakeEye(Look), running=None, progress=progress,
+        )  # fmt: skip
+        return coverage.course(rig, requests=2 * TURN, journal=journal, done=done)
+
     with pytest.raises(InterruptionError):
-        coverage.Course(config, subject=subject, journal=journal, done=Progressed(), progress=interrupt).run(2 * TURN)
+        run(Progressed(), interrupt)
     done = journal.resume(what)
     assert (done.priced is not None, len(done.blocks)) == (True, 17)
-    found = coverage.Course(config, subject=subject, journal=journal, done=done, progress=silent).run(2 * TURN)
+    found = run(done, silent)
     assert sum(cell.bound.n + cell.n for cell in found.cells) == 2 * TURN
     assert len(journal.resume(what).blocks) == found.blocks == 20
     assert {block.samples[0].worker for block in journal.resume(what).blocks} == {1, 2}

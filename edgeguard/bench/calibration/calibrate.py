@@ -23,19 +23,18 @@ from pathlib import Path
 from edgeguard.bench.calibration.beside import beside
 from edgeguard.bench.calibration.effort import QUICK, Effort
 from edgeguard.bench.calibration.eye import BoardEye, Eye
-from edgeguard.bench.calibration.journal import Journal, Measured, Priced, Progressed
+from edgeguard.bench.calibration.journal import Journal, Measured, Progressed
+from edgeguard.bench.calibration.pricing import price_models
 from edgeguard.bench.calibration.profile_store import write_profile
 from edgeguard.bench.calibration.rig import Rig
 from edgeguard.bench.calibration.sample import Sample
 from edgeguard.bench.calibration.sampling import BLOCK_RELEASES, Sampler, Tally, wait_until_quiet
-from edgeguard.bench.calibration.scoring import fit_cost, price_requests, still_needed
+from edgeguard.bench.calibration.scoring import price_requests, still_needed
 from edgeguard.bench.calibration.summary import finished_profile, provisional_profile, wanted_percentile
-from edgeguard.bench.calibration.sweep import time_passes
 from edgeguard.bench.subject import Subject, model_subject
 from edgeguard.board import FixedKernel, Thermometer, find_board, read_fingerprint
 from edgeguard.budget import Profile
 from edgeguard.budget.bound import floor_n
-from edgeguard.budget.profile import OtherModel
 from edgeguard.clock import NS_PER_S, Clock
 from edgeguard.config import Config
 from edgeguard.model.progress import Progress, silent
@@ -105,7 +104,7 @@ class _Bench:
         if running is not None:  # what it takes of the machine is the robot's own, and no disturbance
             self.limit *= max(1.0, rig.kernel.busy_factor(for_ns=NS_PER_S))
         if self.done.priced is None:
-            self.done.priced = self._price()
+            self.done.priced = price_models(rig, limit=self.limit)
             self.journal.price(self.done.priced)
         rig.begun_ns = self.clock.now_ns() - self.done.elapsed_ns
         with tempfile.TemporaryDirectory(prefix="edgeguard-") as folder:
@@ -126,31 +125,6 @@ class _Bench:
             observed=rig.eye.observed,
             companion="" if running is None else running.command,
         )
-
-    def _price(self) -> Priced:
-        """Of each model the sweep, and the cost that fits it and the first requests."""
-        effort, tally = self.effort, Tally(limit=self.limit)
-        of_models = [tuple(rung.name for rung in one.rungs) for one in self.config.by_model]
-        with self.rig.start(None) as client:
-            ready = client.wait_ready(progress=self.rig.progress)
-            sweeps = []
-            for done, passes in enumerate((ready, *ready.others)):
-                self.rig.progress("timing passes", done, len(of_models))
-                sweeps.append(time_passes(client, passes, repeats=effort.sweep_repeats))
-            self.rig.progress("timing passes", len(of_models), len(of_models))
-            sampler = self.rig.sampler(client)
-            asked = 0
-            while asked < effort.fit_requests:
-                self.rig.progress("asking", asked, effort.fit_requests)
-                tally.add(self.rig.block(sampler, soaked=False))
-                asked = min(len(_of(tally.kept, rungs)) for rungs in of_models)
-            self.rig.progress("asking", effort.fit_requests, effort.fit_requests)
-        costs = [
-            fit_cost(sweep, _of(tally.kept, rungs), stepped=passes.fixed_sizes)
-            for passes, sweep, rungs in zip((ready, *ready.others), sweeps, of_models, strict=True)
-        ]
-        models = [OtherModel(rungs=r, cost=c, sweep=s) for r, c, s in zip(of_models, costs, sweeps, strict=True)]
-        return Priced(sweep=sweeps[0], cost=costs[0], placement=ready.placement, others=tuple(models[1:]))
 
     def _soak(self, prices: Path) -> None:
         """Heat the board, unless that has been done; what has cooled since is heated again block by block."""
@@ -210,8 +184,3 @@ class _Bench:
             if soaked is None or block.samples[0].soaked is soaked:
                 tally.take(block)
         return tally
-
-
-def _of(samples: Sequence[Sample], rungs: Sequence[str]) -> list[Sample]:
-    """Those of one model, by the rungs that ask it."""
-    return [sample for sample in samples if sample.rung in rungs]

@@ -70,7 +70,7 @@ class _Extreme:
         self._price = price
         self._choose = choose
         self._steps: dict[tuple[int, int], _Step] = {}  # by shape of the choice and tokens cached
-        self._ways: dict[tuple[int, int | None], Shape] = {}  # by state of the choice and the token left out
+        self._behind: dict[tuple[int, int | None, int], float] = {}  # by state, the token left out and tokens cached
 
     def path(self, state: int, pending: int, cached: int) -> PassPath:
         size, shape = pending + self._automaton.forced_length(state), self._automaton.shape(state)
@@ -83,12 +83,13 @@ class _Extreme:
         return PassPath(passes=tuple(passes), price=sum(self._price(k, p) for k, p in passes))
 
     def behind(self, choice: int, but: int | None, cached: int) -> float:
-        if (choice, but) not in self._ways:
-            self._ways[choice, but] = self._automaton.ways(choice, but=but)
-        ways = self._ways[choice, but]
-        for size, after in ways:
-            self._solve(after, cached + size)
-        return self._best(ways, cached)[0]
+        price = self._behind.get((choice, but, cached))
+        if price is None:
+            ways = self._automaton.ways(choice, but=but)
+            for size, after in ways:
+                self._solve(after, cached + size)
+            price = self._behind[choice, but, cached] = self._best(ways, cached)[0]
+        return price
 
     def _solve(self, shape: int, cached: int) -> None:
         """Fill ``_steps`` for every pair that can follow: collected from the front, priced from the back."""

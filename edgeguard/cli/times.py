@@ -38,5 +38,5 @@ def _number(text: str, *, most: float, what: str) -> float:
     except ValueError:
         number = -1.0
     if not 0 <= number <= most:  # written so that NaN fails too
-        raise argparse.ArgumentTypeError(f"{text} is not {what} (0 to {most:g})")
+        raise argparse.ArgumentTypeError(f"{text} is not {what} (0 to {most:,.0f})")
     return number

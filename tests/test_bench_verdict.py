@@ -90,7 +90,11 @@ def test_misses_become_a_rate_and_a_time_between_interventions(
     ("max_miss_rate", "latencies_ms", "words"),
     [
         (0.01, [100.0] * 299, "max_miss_rate = 0.01: shown"),
-        (0.001, [100.0] * 299, "not shown by so few; it takes 2,995 independent requests behind each bound, 10 min or more"),
+        (
+            0.001,
+            [100.0] * 299,
+            "not shown by so few; it takes 2,995 independent requests behind each bound, 10 min or more",
+        ),
         (0.001, [100.0] * 2_995, "max_miss_rate = 0.001: shown"),
         (0.01, [250.0] * 20 + [100.0] * 279, "not shown, too many of these requests were late"),
     ],

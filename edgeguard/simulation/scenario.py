@@ -68,8 +68,8 @@ def read_scenario(path: Path, *, config: Path | None = None) -> Scenario:
         raise ConfigError(f"{path}: not valid TOML: {error}") from error
     if "axis" in document:
         raise ConfigError(
-            f"{path}: is a robot's configuration, not a scenario; name a scenario, and with --config {path} it is run on "
-            "this robot"
+            f"{path}: is a robot's configuration, not a scenario; name a scenario, and with --config {path} it is run "
+            "on this robot"
         )
     problems = Problems(str(path))
     root = Table(document, path="", problems=problems)

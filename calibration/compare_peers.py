@@ -5,9 +5,10 @@
 
 Every system is a process of its own in its best honest configuration, which the output states; all are asked the same
 questions in an order that is drawn anew for each, and whoever is not being asked is stopped, not spinning. Time runs
-from the observation's text in hand to the parsed answer in hand; everybody has the prompt's prefix cached, and what a
-question has in common with the one before it. TTFT is until the first token of the answer is chosen, tokens per second
-are those of the answer over the time to command, memory is the peak, start is until the prefix is cached.
+from the observation's text in hand to the parsed answer in hand; everybody has the prompt's prefix cached, what a
+question has in common with the one before it, and memory in huge pages where the system gives them. TTFT is until the
+first token of the answer is chosen, tokens per second are those of the answer over the time to command, memory is the
+peak, start is until the prefix is cached.
 
 Two streams of questions: in both a third of the observation's fields changes from one to the next; in one the command
 stays, in the other it changes, too. The questions are chosen by the answers of plain decoding. ``floor`` is a pass of

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import socket
 import subprocess
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from edgeguard.clock import NS_PER_MS, NS_PER_S
+from edgeguard.engine.process import HUGE_PAGES
 from edgeguard.engine.session import allowed_threads
 from peers.system import CLOCK, AbsentError, System, Timed, Weights
 from peers.task import Question, Task
@@ -47,6 +49,7 @@ class LlamaServer(System):
         try:
             self._process = subprocess.Popen(
                 [*command, *common, "--ctx-size", str(CONTEXT), "--parallel", "1"],
+                env={**HUGE_PAGES, **os.environ},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

@@ -23,6 +23,7 @@ from tempfile import TemporaryFile
 from typing import Any, TypeVar
 
 from edgeguard.clock import NS_PER_S, SystemClock
+from edgeguard.engine.process import HUGE_PAGES
 from edgeguard.types import Value
 from peers.task import Question, Task
 
@@ -110,6 +111,7 @@ class ChildSystem(System):
         self._process = subprocess.Popen(
             [python, "-m", f"peers.{module}"],
             cwd=CALIBRATION,
+            env={**HUGE_PAGES, **os.environ},  # as our worker has
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._said,

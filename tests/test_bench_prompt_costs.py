@@ -56,8 +56,13 @@ def test_advice_names_what_saves_most_first() -> None:
 
 def test_check_says_it_when_asked(config: Config, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(config.file), "--prompt", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)["prompt"]
+    shown = json.loads(capsys.readouterr().out)
+    found, [memory] = shown["prompt"], shown["memory"]
+    assert memory["weight_bytes"] > 100_000
+    assert list(memory["cache_bytes"]) == [""]
     assert [one["name"] for one in found["fields"]] == ["front", "left", "door", "words"]
     assert any("words in front of front" in words for words in found["advice"])
     assert main(["check", str(config.file), "--prompt"]) == 0
-    assert "fields of the prompt" in capsys.readouterr().out
+    text = " ".join(capsys.readouterr().out.split())
+    assert "fields of the prompt" in text
+    assert "B of weights, and KV caches of" in text

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from edgeguard.answer import read_schema
+from edgeguard.bench.memory import memory_of
 from edgeguard.budget import Bound, PassCost, Profile, Schedule, profile_text
 from edgeguard.budget.profile import OtherModel
 from edgeguard.clock import NS_PER_MS, NS_PER_S, FakeClock, SystemClock
@@ -22,6 +23,7 @@ from edgeguard.engine.worker import planner_of
 from edgeguard.errors import ConfigError
 from edgeguard.guard.settings import Settings
 from edgeguard.types import Answer, Finish, Observation, Request, ThermalLevel, Value
+from tests import tiny
 from tests.engine_setup import apart, load, observation, write_config
 from tests.test_engine_worker import Worker
 from tests.tiny import tiny_model
@@ -318,7 +320,8 @@ def two_models(model: Path, config: Path, tmp_path_factory: pytest.TempPathFacto
     folder = tmp_path_factory.mktemp("two")
     other = tiny_model(folder, seed=3)
     file = folder / "robot.toml"
-    file.write_text(config.read_text().replace('name = "brief"', f'name = "brief"\nfolder = "{other}"'))
+    text = config.read_text().replace('folder = "./model"', f'folder = "{model}"')
+    file.write_text(text.replace('name = "brief"', f'name = "brief"\nfolder = "{other}"'))
     return load_config(file), [model, other]
 
 
@@ -355,6 +358,17 @@ def test_the_identity_of_a_ladder_names_every_model(two_models: tuple[Config, li
     assert changed == [f"{key} of plan brief" for key in ("drafts", "head", "model", "prompt", "tokenizer")]
     with pytest.raises(ConfigError, match="its plans ask 2 models, and 1 are given, in folders"):
         read_ladder(config=read, folders=[model])
+
+
+def test_what_every_model_and_every_cache_takes_of_the_memory_is_known(two_models: tuple[Config, list[Path]]) -> None:
+    read, folders = two_models
+    first, other = memory_of(read)
+    assert (list(first.cache_bytes), list(other.cache_bytes)) == (["full", "least"], ["brief"])
+    assert first.weight_bytes > 100_000 < other.weight_bytes
+    token_bytes = 2 * tiny.LAYERS * tiny.KV_HEADS * (tiny.HIDDEN // tiny.HEADS) * 4
+    for rung in prefilled(read, folders):
+        known = other if rung.rung == "brief" else first
+        assert known.cache_bytes[rung.rung] == token_bytes * rung.engine.cache.capacity
 
 
 def test_the_worker_sweeps_each_model_and_answers_of_each(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from edgeguard.budget.profile import Profile
 from edgeguard.budget.profile_json import load_profile
-from edgeguard.cli.check_prompt import prompt_costs, prompt_section, prompt_summary
+from edgeguard.cli.check_prompt import memory, memory_lines, prompt_costs, prompt_section, prompt_summary
 from edgeguard.cli.check_tables import budget_table, stops_table
 from edgeguard.cli.times import read_age_ns
 from edgeguard.clock import NS_PER_S, ms_from_ns
@@ -38,7 +38,8 @@ levels, with the quick way's margin; a profile of another board or period is ref
 of plans each rung's bound is shown, and the budget is that of the cheapest: what no rung fits is left to the rules.
 
 With --prompt it also says what each field of the observation costs in tokens (with --profile, in milliseconds), where a
-digit less would pay, and which order would let more of the last prompt be reused; that needs the model's tokenizer.
+digit less would pay, and which order would let more of the last prompt be reused; and what every model takes of the
+memory, and the KV cache of each plan. That needs the models' folders.
 
 Else it needs neither the model nor the robot. Exit code 0: usable; 2: it is not; 4: the bound does not fit the
 deadline; 7: the profile is another board's.
@@ -73,12 +74,14 @@ def run(arguments: argparse.Namespace) -> int:
     if wire_expiry(config) == "none":  # then nothing stops it
         stops = tuple(stop for stop in stops if not stop.way.startswith(GUARD_DEATH))
     costs = prompt_costs(config, profile) if arguments.prompt else []
+    models = memory(config) if arguments.prompt else ()
     if arguments.json:
         found = {**_summary(assembly, budget, stops), **_measured(assembly, profile, budget)}
+        found |= {"memory": [dataclasses.asdict(one) for one in models]} if models else {}
         print(json.dumps({**found, **(prompt_summary(costs) if costs else {})}, indent=2))
     else:
         _show(assembly, budget, stops, profile)
-        _print(*(prompt_section(costs) if costs else ()))
+        _print(*(prompt_section(costs) if costs else ()), *(f"    {line}" for line in memory_lines(models)))
     if budget.slack_ms is not None and budget.slack_ms < 0:
         raise BoundError(
             f"{config.file}: the bound does not fit: {-budget.slack_ms:.1f} ms are missing. It would fit a deadline of "

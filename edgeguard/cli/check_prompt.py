@@ -1,17 +1,38 @@
-"""The prompt's part of ``edgeguard check``: what each field costs, and what would cost less."""
+"""The part of ``edgeguard check`` that needs the model: what each field of the prompt costs, what would cost less, and
+what the models take of the memory.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edgeguard.budget.profile import Profile
+from edgeguard.cli.quantity import scaled
 from edgeguard.config import Config
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from edgeguard.bench.memory import ModelMemory
     from edgeguard.bench.speed.prompt_costs import FieldCost
+
+
+def memory(config: Config) -> tuple[ModelMemory, ...]:
+    from edgeguard.bench.memory import memory_of
+
+    return memory_of(config)
+
+
+def memory_lines(models: Sequence[ModelMemory]) -> list[str]:
+    """One for each model: its weights, and the KV cache of each plan that asks it."""
+    return [
+        f"memory: {Path(one.model).name}: {scaled(one.weight_bytes, 'B')} of weights, and KV caches of "
+        + ", ".join(f"{scaled(size, 'B')}{f' (plan {name})' if name else ''}" for name, size in one.cache_bytes.items())
+        for one in models
+    ]
 
 
 def prompt_costs(config: Config, profile: Profile | None) -> list[FieldCost]:

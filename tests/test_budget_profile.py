@@ -25,6 +25,7 @@ from edgeguard.budget import (
     parse_profile,
     profile_text,
 )
+from edgeguard.budget.profile import OtherModel
 from edgeguard.errors import ProfileError
 from edgeguard.types import ThermalLevel
 
@@ -58,11 +59,24 @@ def bounds(draw: st.DrawFn) -> Bound:
 
 
 @st.composite
-def profiles(draw: st.DrawFn) -> Profile:
+def costs(draw: st.DrawFn) -> PassCost:
     sizes = draw(st.lists(st.integers(1, 500), min_size=1, max_size=8, unique=True))
     prices = draw(st.lists(POSITIVE, min_size=len(sizes), max_size=len(sizes)))
-    samples = st.lists(NANOSECONDS, max_size=4).map(tuple)
-    times = st.builds(PassTimes, k=st.integers(1, 500), p=st.integers(0, 9_999), elapsed_ns=samples)
+    return PassCost(
+        sizes=tuple(sorted(sizes)), prices_ns=tuple(sorted(prices)), p_reference=draw(st.integers(0, 9_999)),
+        per_cached_ns=draw(st.floats(0, 1e6)), constant_ns=draw(st.integers(0, 10**9)),
+        stepped=draw(st.booleans()),
+    )  # fmt: skip
+
+
+SAMPLES = st.lists(NANOSECONDS, max_size=4).map(tuple)
+TIMES = st.builds(PassTimes, k=st.integers(1, 500), p=st.integers(0, 9_999), elapsed_ns=SAMPLES)
+SWEEPS = st.lists(TIMES, max_size=3).map(tuple)
+OTHERS = st.builds(OtherModel, rungs=st.lists(st.text(), max_size=3).map(tuple), cost=costs(), sweep=SWEEPS)
+
+
+@st.composite
+def profiles(draw: st.DrawFn) -> Profile:
     return Profile(
         kind=draw(st.sampled_from(["provisional", "quick", "full"])),
         created=draw(st.text()),
@@ -78,12 +92,9 @@ def profiles(draw: st.DrawFn) -> Profile:
         bounds=tuple(
             draw(st.lists(bounds(), min_size=1, max_size=4, unique_by=lambda one: (one.level, one.rung, one.drafted)))
         ),
-        cost=PassCost(
-            sizes=tuple(sorted(sizes)), prices_ns=tuple(sorted(prices)), p_reference=draw(st.integers(0, 9_999)),
-            per_cached_ns=draw(st.floats(0, 1e6)), constant_ns=draw(st.integers(0, 10**9)),
-            stepped=draw(st.booleans()),
-        ),
-        sweep=tuple(draw(st.lists(times, max_size=3))),
+        cost=draw(costs()),
+        sweep=draw(SWEEPS),
+        others=tuple(draw(st.lists(OTHERS, max_size=2))),
         requests=tuple(draw(st.lists(REQUESTS, max_size=5))),
     )  # fmt: skip
 

@@ -24,6 +24,7 @@ from edgeguard.bench.calibration.sampling import Block
 from edgeguard.bench.calibration.verdict import Overhead, judge
 from edgeguard.bench.calibration.words import cell_name
 from edgeguard.budget import Bound, PassTimes, Profile, RequestTimes, Schedule, Soak, parse_profile, profile_text
+from edgeguard.budget.profile import OtherModel
 from edgeguard.budget.roofline import Machine, Model
 from edgeguard.cli.main import main
 from edgeguard.clock import NS_PER_MS
@@ -140,6 +141,25 @@ def test_the_page_has_every_plot_each_with_words_for_who_does_not_see_it(hot_pag
         assert plot["role"] == "img"
         assert re.search(r"\d", plot["aria-label"] or ""), "figures, not only a name"
     assert hot_page.count("Bad: ") == len(plots)
+
+
+def test_of_several_models_the_page_has_the_passes_of_each() -> None:
+    requests = tuple(replace(one, rung=("large", "small")[at % 2]) for at, one in enumerate(hot_profile().requests))
+    bounds = tuple(replace(one, rung=rung) for one in hot_profile().bounds for rung in ("large", "small"))
+    quick = OtherModel(
+        rungs=("small",), cost=replace(made_profile().cost, prices_ns=(1e6, 2e6)), sweep=made_profile().sweep
+    )
+    profile = hot_profile(requests=requests, bounds=bounds, others=(quick,))
+    large, small = profile.by_model
+    assert (large.cost, small.cost) == (profile.cost, quick.cost)
+    assert {one.rung for one in (*large.bounds, *large.requests)} == {"large"}
+    report = report_of(profile)
+    content = page(report)
+    for words in ("measured and priced (plan large)", "A step and its context (plan small)", "&#39;small&#39;"):
+        assert words in content
+    assert report.headline.count("plan '") == 1
+    names = re.findall(r'\bid="([^"]+)"', content)
+    assert len(names) == len(set(names))
 
 
 def test_the_page_needs_nothing_else_and_runs_nothing(hot_page: str) -> None:

@@ -175,6 +175,26 @@ class Profile:
         """The rungs that have a bound, in the order of the bounds."""
         return tuple(dict.fromkeys(bound.rung for bound in self.bounds))
 
+    @property
+    def by_model(self) -> tuple[Profile, ...]:
+        """One for each model, the best rung's first: its prices, and bounds and requests of the rungs that ask it."""
+        elsewhere = {rung for one in self.others for rung in one.rungs}
+        asking = dict.fromkeys([*self.rungs, *(one.rung for one in self.requests)])
+        first = OtherModel(
+            rungs=tuple(rung for rung in asking if rung not in elsewhere), cost=self.cost, sweep=self.sweep
+        )
+        return tuple(
+            replace(
+                self,
+                cost=one.cost,
+                sweep=one.sweep,
+                others=(),
+                bounds=tuple(bound for bound in self.bounds if bound.rung in one.rungs),
+                requests=tuple(request for request in self.requests if request.rung in one.rungs),
+            )
+            for one in (first, *self.others)
+        )
+
     def cost_of(self, rung: str) -> PassCost:
         """What a pass costs of the model that this rung asks."""
         return cost_of(rung, first=self.cost, others=self.others)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -25,7 +26,16 @@ _ALPHAS = (1.0, 0.65, 0.4)
 _SAME_DEPTH = 2  # tokens
 
 
-def draw_passes(profile: Profile, samples: Samples, estimates: Estimates) -> Plot:
+def draw_costs(profile: Profile, samples: Samples, estimates: Estimates, *, of: str = "") -> tuple[Plot, Plot, Plot]:
+    """All three, of a profile of one model; ``of`` names the plans that ask it, where there are several models."""
+    return (
+        draw_passes(profile, samples, estimates, of=of),
+        draw_first_token(profile, samples, of=of),
+        draw_step(profile, samples, of=of),
+    )
+
+
+def draw_passes(profile: Profile, samples: Samples, estimates: Estimates, *, of: str = "") -> Plot:
     """``pass_cost(k, p)``: the sweep's medians with their 10th to 90th percentile, passes of requests, the price."""
     cost, rows = profile.cost, _measured(profile.sweep)
     seen = _by_size(samples)
@@ -70,9 +80,9 @@ def draw_passes(profile: Profile, samples: Samples, estimates: Estimates) -> Plo
         for size, price in zip(cost.sizes, _prices_ms(cost, cost.sizes, cost.p_reference), strict=True)
     )
     return Plot(
-        name="passes",
-        title="pass_cost: measured and priced",
-        svg=sketch.sketch(draw, name="passes", alt=alt, width_in=sketch.HALF_IN, height_in=_HEIGHT_IN),
+        name=_name("passes", of),
+        title=_title("pass_cost: measured and priced", of),
+        svg=sketch.sketch(draw, name=_name("passes", of), alt=alt, width_in=sketch.HALF_IN, height_in=_HEIGHT_IN),
         alt=alt,
         shows="Blue: passes timed one after the other, with the range of the middle eight of ten. Orange: the price, "
         "which has the shape of the sweep and the level of real requests, whose passes come after a rest. Flat on the "
@@ -82,7 +92,7 @@ def draw_passes(profile: Profile, samples: Samples, estimates: Estimates) -> Plo
     )
 
 
-def draw_first_token(profile: Profile, samples: Samples) -> Plot:
+def draw_first_token(profile: Profile, samples: Samples, *, of: str = "") -> Plot:
     """TTFT by the prompt's new tokens: every request, the median of each length, the price of that pass."""
     groups: dict[int, list[float]] = defaultdict(list)
     for one in profile.requests:
@@ -109,9 +119,9 @@ def draw_first_token(profile: Profile, samples: Samples) -> Plot:
         f"{length} tokens {median(groups[length]):.1f} ms" for length in _few(lengths)
     )
     return Plot(
-        name="first-token",
-        title="TTFT and the length of the prompt",
-        svg=sketch.sketch(draw, name="first-token", alt=alt, width_in=sketch.HALF_IN, height_in=_HEIGHT_IN),
+        name=_name("first-token", of),
+        title=_title("TTFT and the length of the prompt", of),
+        svg=sketch.sketch(draw, name=_name("first-token", of), alt=alt, width_in=sketch.HALF_IN, height_in=_HEIGHT_IN),
         alt=alt,
         shows=f"What is new in the prompt decides when the first token comes; what is cached ({depth:,} tokens) is not "
         "run again. Large dots are medians, the line is the price of that pass.",
@@ -120,7 +130,7 @@ def draw_first_token(profile: Profile, samples: Samples) -> Plot:
     )
 
 
-def draw_step(profile: Profile, samples: Samples) -> Plot:
+def draw_step(profile: Profile, samples: Samples, *, of: str = "") -> Plot:
     """A decode step by the context behind it."""
     cost, rows = profile.cost, _measured(profile.sweep)
     size = min((row.k for row in rows), default=cost.sizes[0])
@@ -155,15 +165,24 @@ def draw_step(profile: Profile, samples: Samples) -> Plot:
         f"{row.p:,} cached {row.median_ns / 1e6:.1f} ms" for row in steps
     ) + f"; {slower}."  # fmt: skip
     return Plot(
-        name="step",
-        title="A step and its context",
-        svg=sketch.sketch(draw, name="step", alt=alt, width_in=sketch.HALF_IN, height_in=_HEIGHT_IN),
+        name=_name("step", of),
+        title=_title("A step and its context", of),
+        svg=sketch.sketch(draw, name=_name("step", of), alt=alt, width_in=sketch.HALF_IN, height_in=_HEIGHT_IN),
         alt=alt,
         shows=f"The smallest pass ({size} new token{'s' if size > 1 else ''}) behind more and more cached ones: "
         f"{slower}.",
         bad="Bad: a steep line. Then reading the cache is what costs, and a shorter prefix is worth more than a "
         "smaller model.",
     )
+
+
+def _name(name: str, of: str) -> str:
+    """One that no other model's plot has."""
+    return "-".join([name, *re.findall(r"\w+", of)])
+
+
+def _title(title: str, of: str) -> str:
+    return f"{title} (plan {of})" if of else title
 
 
 def _measured(sweep: Sequence[PassTimes]) -> list[PassTimes]:

@@ -6,6 +6,7 @@ Nothing is loaded from anywhere and nothing is run.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import resources
 
@@ -16,11 +17,12 @@ from edgeguard.budget import Profile, profile_text
 from edgeguard.clock import NS_PER_MS, ms_from_ns
 from edgeguard.report import sketch
 from edgeguard.report.budget_bar import Part, draw_budget, parts_of
-from edgeguard.report.cost_plot import draw_first_token, draw_passes, draw_step
+from edgeguard.report.cost_plot import draw_costs
 from edgeguard.report.coverage_plot import draw_coverage
-from edgeguard.report.estimates import Estimates
+from edgeguard.report.estimates import Estimates, estimates_of
 from edgeguard.report.run_plot import draw_run
 from edgeguard.report.samples import Samples
+from edgeguard.report.sketch import Plot
 from edgeguard.report.tail_plot import draw_histogram, draw_tail
 from edgeguard.report.visits import Visits, visits_of
 from edgeguard.runtime.budget_line import RESERVE_ASSUMED_NS
@@ -51,7 +53,7 @@ class Report:
     def headline(self) -> str:
         """The verdict in one line."""
         bound = self.profile.bound
-        promise = (
+        promise = (f"plan {bound.rung!r}: " if bound.rung else "") + (
             f"{share_name(bound.percentile)} of all requests take at most {ms_from_ns(bound.bound_ns):.1f} ms, "
             f"at {bound.confidence:.0%} confidence"
         )
@@ -97,15 +99,25 @@ def page(report: Report) -> str:
         plots=[
             draw_histogram(profile),
             draw_tail(profile, verdict),
-            draw_passes(profile, samples, report.estimates),
-            draw_first_token(profile, samples),
-            draw_step(profile, samples),
+            *_cost_plots(report),
         ],
         variables={name: colour for colour, name in sketch.VARIABLES.items()},
         cell_name=cell_name,
         percentile_name=percentile_name,
         data=_harmless(profile_text(profile)),
     )
+
+
+def _cost_plots(report: Report) -> Iterator[Plot]:
+    """Of each model, one after the other."""
+    first, *others = report.profile.by_model
+    if not others:
+        yield from draw_costs(report.profile, report.samples, report.estimates)
+        return
+    for one in (first, *others):
+        rungs = dict.fromkeys(request.rung for request in one.requests)
+        if rungs:
+            yield from draw_costs(one, report.samples.of(rungs), estimates_of(one), of=", ".join(rungs))
 
 
 def _harmless(json_text: str) -> str:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Container
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from edgeguard.bench.calibration.journal import Journal, Measured
@@ -28,6 +29,11 @@ class Samples:
     @property
     def requests(self) -> list[Sample]:
         return [sample for block in self.blocks for sample in block.samples]
+
+    def of(self, rungs: Container[str]) -> Samples:
+        """Those of these rungs alone."""
+        blocks = [replace(one, samples=tuple(s for s in one.samples if s.rung in rungs)) for one in self.blocks]
+        return replace(self, blocks=tuple(blocks))
 
 
 def read_samples(profile: Profile, file: Path) -> Samples:

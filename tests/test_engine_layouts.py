@@ -237,12 +237,3 @@ def test_a_graph_without_what_a_decoder_needs_is_refused(hub: Path, keep, messag
     onnx.save(proto, hub / "onnx" / "model_q4.onnx")
     with pytest.raises(ModelError, match=message):
         read_model_folder(hub)
-
-
-def test_code_that_comes_with_a_model_is_not_run(tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(MODELS / "genai", tmp_path / "model"))
-    config = json.loads((folder / "genai_config.json").read_bytes())
-    config["model"]["decoder"]["session_options"]["custom_ops_library"] = "evil.so"
-    (folder / "genai_config.json").write_text(json.dumps(config))
-    with pytest.raises(ModelError, match="code that comes with a model is not run"):
-        read_model_folder(folder)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from edgeguard.config.reader import Table
-from edgeguard.config.sections import Model, OwnProvider
+from edgeguard.config.sections import CustomOps, Model, OwnProvider
 
 
 def read_model(table: Table, *, folder: Path) -> Model:
@@ -24,9 +24,16 @@ def read_model(table: Table, *, folder: Path) -> Model:
         provider_options={name: options.text(name) for name in options.names()},
         session_options={name: session.text(name) for name in session.names()},
         shapes=table.text("shapes", default=None, among=("any", "sizes", "one")),
+        custom_ops=tuple(_read_custom_ops(one, folder=folder) for one in table.tables("custom_ops")),
     )
     table.close()
     return model
+
+
+def _read_custom_ops(table: Table, *, folder: Path) -> CustomOps:
+    custom_ops = CustomOps(library=folder / table.text("library"), sha256=table.text("sha256").lower())
+    table.close()
+    return custom_ops
 
 
 def read_plan_model(table: Table, *, folder: Path, model: Model) -> Model:

@@ -28,6 +28,14 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CustomOps:
+    """One library of ``model.custom_ops``."""
+
+    library: Path
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
     """``[model]``: a recipe's name or a folder; ``threads`` 0 means every core the process may use. ``shapes`` of
     passes are those that the provider wants (None), or as said here.
@@ -40,6 +48,7 @@ class Model:
     provider_options: Mapping[str, str]
     session_options: Mapping[str, str]
     shapes: str | None = None
+    custom_ops: tuple[CustomOps, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

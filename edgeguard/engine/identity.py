@@ -39,6 +39,7 @@ def identity(
         "session_options": _listed(config.model.session_options),
         "threads": str(threads),
         **({"shapes": config.model.shapes} if config.model.shapes else {}),
+        **({"custom_ops": _libraries(config)} if config.model.custom_ops else {}),
     }
 
 
@@ -64,6 +65,10 @@ def _digest(content: Mapping[str, object]) -> str:
     """Of the canonical JSON; the order of a schema's properties counts, for it is the answer's."""
     text = json.dumps(to_plain(content), ensure_ascii=False, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
+
+
+def _libraries(config: Config) -> str:
+    return ", ".join(one.sha256[:_DIGITS] for one in config.model.custom_ops)
 
 
 def _listed(options: Mapping[str, str]) -> str:

@@ -158,6 +158,7 @@ def load_rungs(
         session_options=config.model.session_options,
         compiled=_compiled(parts, provider, compile_to=compile_to),
         dimensions=fixed.frozen(parts.folder) if fixed is not None and provider.shapes == "one" else {},
+        custom_ops=parts.custom_ops,
     )
     ladder = tuple(
         LanguageModel(

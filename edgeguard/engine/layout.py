@@ -56,7 +56,10 @@ class Names:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """What a folder's own files say. ``shared_cache``: past and present are one buffer; else the cache grows."""
+    """What a folder's own files say. ``shared_cache``: past and present are one buffer; else the cache grows.
+
+    ``custom_ops_library`` is code that the model asks for (``edgeguard.engine.custom_ops``).
+    """
 
     config: Path
     graph: GraphFile
@@ -68,6 +71,7 @@ class Layout:
     context: int
     end_tokens: tuple[int, ...]
     shared_cache: bool
+    custom_ops_library: str | None = None
 
 
 def read_layout(path: Path) -> Layout:
@@ -94,8 +98,6 @@ def _read_genai(folder: Path, file: Path | None) -> Layout:
     for part in ("encoder", "vision", "speech"):
         if part in config.get("model", dict):
             raise ModelError(f"{config.file}: model.{part}: only models that are nothing but a decoder run here")
-    if "custom_ops_library" in config.get(decoder, dict).get("session_options", {}):
-        raise ModelError(f"{config.file}: session_options.custom_ops_library: code that comes with a model is not run")
     filename = config.get(f"{decoder}.filename", str)
     if Path(filename).name != filename:
         raise ModelError(f"{config.file}: {decoder}.filename is {filename!r}, not a file beside it; {BUILD_AGAIN}")
@@ -125,6 +127,7 @@ def _read_genai(folder: Path, file: Path | None) -> Layout:
         context=config.size("model.context_length"),
         end_tokens=config.tokens("model.eos_token_id"),
         shared_cache=config.get("search.past_present_share_buffer", bool),
+        custom_ops_library=config.get(decoder, dict).get("session_options", {}).get("custom_ops_library"),
     )
 
 

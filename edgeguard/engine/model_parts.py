@@ -16,6 +16,7 @@ from edgeguard.config import Config
 from edgeguard.config.sections import Rung
 from edgeguard.engine.chat import render_chat
 from edgeguard.engine.compiled import facts
+from edgeguard.engine.custom_ops import checked_libraries
 from edgeguard.engine.folder import ModelFolder, read_model_folder
 from edgeguard.engine.head import Head, cut_head, whole_head
 from edgeguard.engine.identity import identity
@@ -53,6 +54,7 @@ class ModelParts:
     """
 
     folder: ModelFolder
+    custom_ops: tuple[Path, ...]
     rungs: tuple[RungParts, ...]
     head: Head
     identity: dict[str, str]
@@ -78,12 +80,14 @@ def read_model_parts(*, config: Config, folder: Path, full_head: bool = False) -
     provider = provider_of(config)
     runtime = import_runtime(provider)
     model = read_model_folder(folder)
+    custom_ops = checked_libraries(config.model.custom_ops, model)
     tokens = Tokens.from_file(model.tokenizer, vocabulary=model.vocabulary, end_tokens=model.end_tokens)
     rungs = tuple(_read_rung(rung, config=config, model=model, tokens=tokens) for rung in config.rungs)
     alphabet = {token for rung in rungs for token in rung.automaton.alphabet}
     head = whole_head(model, why="as asked") if full_head else cut_head(model, alphabet=alphabet)
     return ModelParts(
         folder=model,
+        custom_ops=custom_ops,
         rungs=rungs,
         head=head,
         identity=identity(

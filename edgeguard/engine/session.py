@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType, ModuleType
 from typing import Any
@@ -100,12 +101,13 @@ def open_session(
     session_options: Mapping[str, str],
     compiled: CompiledUse = NOT_COMPILED,
     dimensions: Mapping[str, int] = MappingProxyType({}),
+    custom_ops: Sequence[Path] = (),
 ) -> Opened:
     """A session that runs on ``provider`` and nowhere else, with the inputs and outputs that the folder names.
 
     Its graph is the folder's, or the one that ``head`` has made of it, or what the provider has compiled that to.
     ``provider_options`` and ``session_options`` add to and win over the defaults of the row and of this module;
-    ``dimensions`` are open in the graph and fixed in the session.
+    ``dimensions`` are open in the graph and fixed in the session; ``custom_ops`` are libraries that have been checked.
     """
     runtime = import_runtime(provider)
     _refuse_unknown_keys(session_options)
@@ -118,6 +120,8 @@ def open_session(
     options.log_severity_level = 3  # errors; its warnings are about what is checked below
     for key, value in {**SESSION_DEFAULTS, **session_options, **compiled.session_options}.items():
         options.add_session_config_entry(key, value)
+    for library in custom_ops:
+        _register(options, library)
     for name, size in dimensions.items():
         options.add_free_dimension_override_by_name(name, size)
     if head.model is not None and compiled.graph is None:
@@ -159,6 +163,13 @@ def check_options(session: Any, provider: Provider, chosen: Mapping[str, str]) -
     unknown = sorted(chosen.keys() - reported.keys())
     if unknown:
         raise ProviderError(f"model.provider_options: {provider.name} did not take {', '.join(unknown)}")
+
+
+def _register(options: Any, library: Path) -> None:
+    try:
+        options.register_custom_ops_library(str(library))
+    except runtime_errors() as error:
+        raise ModelError(f"model.custom_ops: {library}: cannot be loaded: {_first_line(error)}") from error
 
 
 def _opened(

@@ -98,16 +98,26 @@ def test_a_wrong_configuration_is_not_installed(tmp_path, capsys):
 
 
 def test_the_steps_leave_no_question_open():
-    steps = [command for command, _ in next_steps(executable=Path("/opt/eg"), model="smollm2-135m", configured=False)]
+    steps = [
+        command for command, _ in next_steps(executable=Path("/opt/eg"), builds=["model build it"], configured=False)
+    ]
     order = [
         "systemd-sysusers",
         "daemon-reload",
         "robot.toml",
-        "model build smollm2-135m",
+        "model build it",
         "calibrate",
         "doctor",
         "enable",
     ]
     found = [next(index for index, step in enumerate(steps) if word in step) for word in order]
     assert found == sorted(found)
-    assert not any("model build" in step for step, _ in next_steps(executable=Path("/e"), model=None, configured=True))
+    assert not any("model build" in step for step, _ in next_steps(executable=Path("/e"), builds=[], configured=True))
+
+
+def test_the_model_that_is_built_is_the_configurations_own_with_its_adapter(tmp_path, capsys):
+    config = tmp_path / "robot.toml"
+    assert main(["init", str(config)]) == 0
+    capsys.readouterr()
+    assert main(["install", str(config), "--root", str(tmp_path / "root"), "--executable", EXECUTABLE]) == 0
+    assert f"{EXECUTABLE} model build smollm2-135m --adapter smollm2-135m-operator\n" in capsys.readouterr().out

@@ -10,6 +10,7 @@ from pathlib import Path
 from edgeguard.errors import ConfigError
 from edgeguard.plain import to_plain
 from edgeguard.runtime.assembly import assemble
+from edgeguard.runtime.model_choice import build_command
 from edgeguard.service.installation import (
     HIDDEN_FROM_A_SERVICE,
     InstalledFile,
@@ -53,7 +54,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(arguments: argparse.Namespace) -> int:
     executable = arguments.executable or Path(sys.prefix) / "bin" / "edgeguard"
     _check_executable(executable, written=arguments.write)
-    model = None if arguments.config is None else assemble(arguments.config).config.model.folder
+    models = () if arguments.config is None else assemble(arguments.config).config.by_model
     files = planned(root=arguments.root, executable=executable, config=arguments.config)
     problems = unit_problems(files)
     if problems:
@@ -61,8 +62,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.write:
         for one in files:
             one.write()
-    recipe = model if model is not None and "/" not in model else None
-    steps = next_steps(executable=executable, model=recipe, configured=arguments.config is not None)
+    builds = [command for model in models if (command := build_command(model)) is not None]
+    steps = next_steps(executable=executable, builds=builds, configured=arguments.config is not None)
     if arguments.json:
         print(json.dumps({"written": arguments.write, "files": _summary(files), "steps": to_plain(steps)}, indent=2))
         return 0

@@ -1,4 +1,4 @@
-"""Which model a configuration means: its recipe, in the form that its execution provider runs."""
+"""Which model a configuration means: its recipe, in the form that its execution provider runs, and what builds it."""
 
 from __future__ import annotations
 
@@ -18,6 +18,16 @@ def chosen_recipe(config: Config) -> Recipe:
     """Of a configuration whose ``model.folder`` names one."""
     recipe = find_variant(config.model.folder, adapter=config.model.adapter)
     return for_provider(recipe, provider_of(config))
+
+
+def build_command(config: Config) -> str | None:
+    """The command that builds the model, without what is called ``edgeguard``; ``None`` where a folder is named."""
+    model = config.model
+    if "/" in model.folder:
+        return None
+    adapter = "" if model.adapter is None else f" --adapter {model.adapter}"
+    form = "" if model.provider == "cpu" else f" --for {model.provider}"
+    return f"model build {model.folder}{adapter}{form}"
 
 
 def for_provider(recipe: Recipe, provider: Provider) -> Recipe:

@@ -14,7 +14,7 @@ from edgeguard.errors import ModelError
 from edgeguard.model.build import built_folder
 from edgeguard.model.manifest import is_complete
 from edgeguard.places import default_cache_dir
-from edgeguard.runtime.model_choice import chosen_recipe
+from edgeguard.runtime.model_choice import build_command, chosen_recipe
 
 WORKER_MODULE = "edgeguard.engine.worker"
 
@@ -38,15 +38,12 @@ def find_model_folders(config: Config) -> tuple[Path, ...]:
 
 def find_model_folder(config: Config) -> Path:
     """The folder that is named, or that its recipe has been built into: building takes longer than a start may."""
-    named = config.model.folder
-    if "/" in named:
+    named, command = config.model.folder, build_command(config)
+    if command is None:
         return Path(named).absolute()
     folder = built_folder(chosen_recipe(config), cache_dir=default_cache_dir())
     if not is_complete(folder):
-        adapter = "" if config.model.adapter is None else f" --adapter {config.model.adapter}"
-        form = "" if config.model.provider == "cpu" else f" --for {config.model.provider}"
         raise ModelError(
-            f"{config.file}: model.folder: {named!r}{adapter} has not been built on this machine: "
-            f"edgeguard model build {named}{adapter}{form}"
+            f"{config.file}: model.folder: {named!r} has not been built on this machine: edgeguard {command}"
         )
     return folder

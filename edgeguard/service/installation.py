@@ -11,7 +11,7 @@ import difflib
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -101,11 +101,8 @@ def unit_problems(files: list[InstalledFile]) -> list[str] | None:
     return said if done.returncode else []
 
 
-def next_steps(*, executable: Path, model: str | None, configured: bool) -> list[tuple[str, str]]:
-    """The commands that make the files take effect, in their order, each with its reason. ``model``: a recipe."""
-    build = [(f"sudo -u edgeguard EDGEGUARD_CACHE={CACHE} {executable} model build {model}", "fetch, build")] * bool(
-        model
-    )
+def next_steps(*, executable: Path, builds: Sequence[str], configured: bool) -> list[tuple[str, str]]:
+    """The commands that make the files take effect, in their order, each with its reason. ``builds``: of its models."""
     return [
         ("sudo systemd-sysusers", "the user edgeguard, its groups"),
         ("sudo systemctl restart systemd-modules-load", "the drivers of serial ports"),
@@ -113,7 +110,7 @@ def next_steps(*, executable: Path, model: str | None, configured: bool) -> list
         ("sudo systemctl daemon-reload", "the units"),
         *([] if configured else [(f"sudo install -D -m 644 robot.toml /{CONFIGURATION}", "your configuration")]),
         (f"sudo install -d -o edgeguard -g edgeguard {CACHE}", "where the model is built"),
-        *build,
+        *((f"sudo -u edgeguard EDGEGUARD_CACHE={CACHE} {executable} {build}", "fetch, build") for build in builds),
         ("sudo usermod -aG edgeguard,edgeguard-operator $USER", "you may feed it, and re-arm; log in again"),
         ("sudo systemctl start edgeguard-calibrate", "measure this board; takes some minutes"),
         (f"sudo {executable} doctor --as-service", "what is still in the way"),

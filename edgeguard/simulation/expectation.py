@@ -26,7 +26,7 @@ from dataclasses import dataclass, fields
 from edgeguard.config import Config
 from edgeguard.config.reader import Table
 from edgeguard.guard.state import Counters
-from edgeguard.simulation.happening import LONGEST_MS
+from edgeguard.simulation.values import LONGEST_MS
 from edgeguard.types import Cause, Mode
 
 

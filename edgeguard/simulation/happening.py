@@ -7,21 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
-from edgeguard.clock import ms_from_ns, ns_from_ms
+from edgeguard.clock import ms_from_ns
 from edgeguard.config import Config
 from edgeguard.config.reader import Table
 from edgeguard.simulation.plans import Script
 from edgeguard.simulation.source import STAMPS
+from edgeguard.simulation.values import (
+    LONGEST_MS,
+    check_names,
+    read_causes,
+    read_cleared,
+    read_durations,
+    read_fields,
+    read_milliseconds,
+    read_missing,
+    say_durations,
+    say_fields,
+)
 from edgeguard.types import Cause, Finish, OperatorWord, ThermalLevel
 
 if TYPE_CHECKING:
     from edgeguard.simulation.world import World
-
-LONGEST_MS = 3_600_000
 
 BOARD = (*(level.label for level in ThermalLevel), "critical")
 
@@ -69,52 +78,6 @@ def _labels(deeds: list[tuple[str, Any]]) -> Iterator[str]:
         yield KINDS[key].call(value)
 
 
-def _read_fields(table: Table, key: str, config: Config) -> dict[str, Any]:
-    """Field names with their readings; numbers as floats, as a driver gives them."""
-    fields = table.raw(key)
-    _check_names(table, key, fields, known=[spec.name for spec in config.fields], what="[[field]]")
-    return {name: float(value) if isinstance(value, Decimal) else value for name, value in fields.items()}
-
-
-def _read_missing(table: Table, key: str, config: Config) -> tuple[str, ...]:
-    names = table.texts(key)
-    _check_names(table, key, names, known=[spec.name for spec in config.fields], what="[[field]]")
-    return names
-
-
-def _read_causes(table: Table, key: str, _config: Config) -> dict[Cause, str]:
-    texts = table.table(key)
-    conditions = {name: texts.text(name) for name in texts.names()}
-    _check_names(table, key, conditions, known=[cause.value for cause in Cause], what="cause")
-    return {cause: conditions[cause.value] for cause in Cause if cause.value in conditions}
-
-
-def _read_cleared(table: Table, key: str, _config: Config) -> tuple[Cause, ...]:
-    names = table.texts(key)
-    _check_names(table, key, names, known=[cause.value for cause in Cause], what="cause")
-    return tuple(cause for cause in Cause if cause.value in names)
-
-
-def _read_durations(table: Table, key: str, _config: Config) -> tuple[int, ...]:
-    """One for all, or several: latencies that are taken in turn, a bound for each thermal level that was reached."""
-    value = table.raw(key, kind=object, name="milliseconds, or a list of them")
-    given = value if isinstance(value, list) else [value]
-    if not given or not all(isinstance(one, (int, Decimal)) and 0 <= one <= LONGEST_MS for one in given):
-        table.refuse(key, f"{value} is neither milliseconds nor a list of them (0 to {LONGEST_MS})")
-        return (0,)
-    return tuple(ns_from_ms(float(one)) for one in given)
-
-
-def _check_names(table: Table, key: str, names: Any, *, known: list[str], what: str) -> None:
-    for name in names:
-        if name not in known:
-            table.refuse(key, f"no {what} is named {name!r}; known: {', '.join(known)}")
-
-
-def _milliseconds(table: Table, key: str, _config: Config) -> int:
-    return table.milliseconds(key, low=0, high=LONGEST_MS)
-
-
 def _one_of(actions: Mapping[str, Callable[[World], None]], subject: str) -> Kind:
     """A key whose value is the name of something that happens."""
     return Kind(
@@ -127,7 +90,7 @@ def _one_of(actions: Mapping[str, Callable[[World], None]], subject: str) -> Kin
 def _read_plans(table: Table, key: str, config: Config) -> dict[str, dict[str, Any]]:
     """For each plan that is named, what is set of its script."""
     tables, names = table.table(key), [rung.name for rung in config.plans]
-    _check_names(table, key, tables.names(), known=names, what="[[plan]]")
+    check_names(table, key, tables.names(), known=names, what="[[plan]]")
     plans = {}
     for name in tables.names():
         plan = tables.table(name)
@@ -167,16 +130,6 @@ _SCRIPTED = {"answer": "values", "latency_ms": "latencies_ns", "bound_ms": "boun
 """The keys that a plan may have of its own, and what they set of its script."""
 
 
-def _say_fields(fields: Mapping[str, Any]) -> str:
-    return ", ".join(
-        f"{name} = {str(value).lower() if isinstance(value, bool) else value}" for name, value in fields.items()
-    )
-
-
-def _say_durations(durations_ns: tuple[int, ...]) -> str:
-    return ", ".join(f"{ms_from_ns(one):g}" for one in durations_ns) + " ms"
-
-
 def _end_conditions(world: World, causes: tuple[Cause, ...]) -> None:
     for cause in causes:
         world.conditions.pop(cause, None)
@@ -193,9 +146,9 @@ def _set(part: str, attribute: str, value: Any) -> Callable[[World], None]:
 
 KINDS: Mapping[str, Kind] = {
     # The observations.
-    "fields": Kind(read=_read_fields, do=lambda world, fields: world.source.set(fields), call=_say_fields),
+    "fields": Kind(read=read_fields, do=lambda world, fields: world.source.set(fields), call=say_fields),
     "missing": Kind(
-        read=_read_missing,
+        read=read_missing,
         do=lambda world, names: world.source.set(dict.fromkeys(names)),
         call=lambda names: f"no {', '.join(names)}",
     ),
@@ -203,7 +156,7 @@ KINDS: Mapping[str, Kind] = {
         {"on": _set("source", "running", True), "off": _set("source", "running", False)}, "observations"
     ),
     "age_ms": Kind(
-        read=_milliseconds,
+        read=read_milliseconds,
         do=_assign("source", "age_ns"),
         call=lambda age_ns: f"observations {ms_from_ns(age_ns):g} ms old",
     ),
@@ -212,12 +165,12 @@ KINDS: Mapping[str, Kind] = {
     "answer": Kind(
         read=lambda table, key, _config: table.raw(key),
         do=_of_every_plan("answer"),
-        call=lambda values: f"answer {_say_fields(values)}",
+        call=lambda values: f"answer {say_fields(values)}",
     ),
     "latency_ms": Kind(
-        read=_read_durations,
+        read=read_durations,
         do=_of_every_plan("latency_ms"),
-        call=lambda latencies_ns: f"answers in {_say_durations(latencies_ns)}",
+        call=lambda latencies_ns: f"answers in {say_durations(latencies_ns)}",
     ),
     "finish": _one_of({one.value: _set("worker", "finish", one) for one in Finish}, "answers:"),
     "confidence": Kind(
@@ -226,9 +179,9 @@ KINDS: Mapping[str, Kind] = {
         call=lambda confidence: f"answers {confidence:.0%} sure",
     ),
     "bound_ms": Kind(
-        read=_read_durations,
+        read=read_durations,
         do=_of_every_plan("bound_ms"),
-        call=lambda bounds_ns: f"bound {_say_durations(bounds_ns)}",
+        call=lambda bounds_ns: f"bound {say_durations(bounds_ns)}",
     ),
     "plans": Kind(read=_read_plans, do=_set_plans, call=_say_plans),
     "worker": _one_of(
@@ -264,27 +217,27 @@ KINDS: Mapping[str, Kind] = {
         "operator:",
     ),
     "holds": Kind(
-        read=_read_causes,
+        read=read_causes,
         do=lambda world, conditions: world.conditions.update(conditions),
         call=lambda conditions: ", ".join(cause.value for cause in conditions),
     ),
     "ends": Kind(
-        read=_read_cleared,
+        read=read_cleared,
         do=_end_conditions,
         call=lambda causes: "no more " + ", ".join(cause.value for cause in causes),
     ),
     "starve_ms": Kind(
-        read=_milliseconds,
+        read=read_milliseconds,
         do=lambda world, for_ns: world.starve(for_ns),
         call=lambda for_ns: f"guard starved for {ms_from_ns(for_ns):g} ms",
     ),
     "suspend_ms": Kind(
-        read=_milliseconds,
+        read=read_milliseconds,
         do=lambda world, for_ns: world.suspend(for_ns),
         call=lambda for_ns: f"suspended for {ms_from_ns(for_ns):g} ms",
     ),
     "clock_back_ms": Kind(
-        read=_milliseconds,
+        read=read_milliseconds,
         do=lambda world, by_ns: world.set_clock_back(by_ns),
         call=lambda by_ns: f"clock set back by {ms_from_ns(by_ns):g} ms",
     ),

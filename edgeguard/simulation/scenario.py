@@ -33,7 +33,8 @@ from edgeguard.config.reader import Problems, Table
 from edgeguard.errors import ConfigError
 from edgeguard.runtime.assembly import Assembly, assemble
 from edgeguard.simulation.expectation import Expectation, read_expectation
-from edgeguard.simulation.happening import LONGEST_MS, Happening, read_happening
+from edgeguard.simulation.happening import Happening, read_happening
+from edgeguard.simulation.values import LONGEST_MS
 
 if sys.version_info >= (3, 11):
     import tomllib

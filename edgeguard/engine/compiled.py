@@ -13,7 +13,6 @@ Raises ``ProviderError``.
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import platform
 import shutil
@@ -52,6 +51,8 @@ def facts(identity: Mapping[str, str], provider: Provider, *, shapes: str = "any
     """What a compiled model depends on: of the worker's identity, the ``shapes`` of its passes, and of the machine that
     runs it.
     """
+    import importlib.metadata
+
     try:
         package = importlib.metadata.version(provider.package)
     except importlib.metadata.PackageNotFoundError:

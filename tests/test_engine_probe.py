@@ -49,7 +49,13 @@ def test_a_provider_that_was_not_built_into_the_runtime_says_which_runtime_that_
     missing = replace(find_provider("cuda"), name="other", ort_name="OtherExecutionProvider")
     finding = found(missing)
     assert finding.reason.startswith("the installed onnxruntime")
-    assert finding.remedy == f"in a new environment: {install_command('gpu')}"
+    assert finding.remedy == f"in an environment of its own: {install_command('gpu')}"
+
+
+def test_a_provider_that_no_package_has_says_what_to_build() -> None:
+    finding = found(replace(find_provider("xnnpack"), ort_name="OtherExecutionProvider"))
+    assert finding.reason.startswith("the installed onnxruntime")
+    assert finding.remedy == "build ONNX Runtime with --use_xnnpack: no package has it"
 
 
 def test_a_package_that_is_not_installed_is_named_with_the_extra() -> None:

@@ -48,13 +48,15 @@ def _show(rows: tuple[Provider, ...], findings: list[Finding]) -> None:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("provider", "here", "seen on hardware", "what it runs, or why not and what would mend it"):
+    for heading in ("provider", "here", "what it is for; what it runs, or why not and what would mend it"):
         table.add_column(heading)
     for row, finding in zip(rows, findings, strict=True):
+        seen = f"seen on {row.verified}" if row.verified else "not yet seen on one"
         on = f" on {', '.join(finding.devices)}" if finding.devices else ""
         steady = f"steady clocks: {row.hint}" if row.hint else ""
         says, then = (f"{row.graph}{on}", steady) if finding.usable else (finding.reason, finding.remedy)
-        detail = escape(says) + (f"\n  [dim]{escape(then)}[/dim]" if then else "")
+        lines = [f"{escape(row.hardware)} [dim]({escape(seen)})[/dim]", escape(says)]
+        lines += [f"[dim]{escape(then)}[/dim]"] if then else []
         here = "[green]usable[/green]" if finding.usable else "[dim]no[/dim]"
-        table.add_row(row.name, here, row.verified or "[dim]not yet[/dim]", detail)
+        table.add_row(row.name, here, "\n".join(lines))
     Console(highlight=False).print(table)

@@ -198,11 +198,11 @@ def _installed_runtimes() -> list[str]:
 
 
 def _install(row: Provider) -> str:
-    if " " in row.package:
-        return f"needs {row.package}"
-    if row.plugin:
+    if row.build_flag:
+        return f"build ONNX Runtime with {row.build_flag}: no package has it"
+    if row.plugin or not _installed_runtimes():
         return install_command(row.extra)
-    return f"in a new environment: {install_command(row.extra)}"
+    return f"in an environment of its own: {install_command(row.extra)}"
 
 
 def _driver(row: Provider) -> str:

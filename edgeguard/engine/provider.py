@@ -50,24 +50,26 @@ class Compiled:
 class Provider:
     """One row.
 
-    ``package`` is what ``pip`` installs (for a Python of at least ``python``), ``extra`` ours that asks for it,
-    ``plugin`` the module of a provider that comes as a library beside ONNX Runtime (None: built into the runtime of
-    ``package``), ``library`` its file where it is given by hand. ``options`` are for low jitter and each has its
-    reason in the table; ``option_names`` are all that it knows (empty: not known to us, then what it does not report
-    back is refused). ``threads_option`` is its own name for the threads of a pass. ``kv_types`` are the element types
-    that its attention takes for the cache. ``smallest_pass`` is the fewest new tokens for which a pass gives the same
-    bits as one that computes them among others; ``same_bits`` says that from there on they do. ``warm_sizes`` is how
-    many sizes of the first pass are warmed up, evenly spaced: kernels may be chosen or compiled by size.
-    ``shapes`` says whether passes may have ``any`` size, a few fixed ``sizes``, or ``one`` that is frozen into the
-    graph (``edgeguard.engine.shapes``).
-    ``device_files`` are patterns of which one exists where there is hardware. ``hint`` is what keeps its clock
-    steady. ``verified`` says where it was run.
+    ``hardware`` is what it is for, in words of people who buy it. ``package`` is what ``pip`` installs (for a
+    Python of at least ``python``), ``extra`` ours that asks for it, ``plugin`` the module of a provider that comes
+    as a library beside ONNX Runtime (None: built into the runtime of ``package``), ``build_flag`` what ONNX Runtime
+    has to be built with where no package has it, ``library`` its file where it is given by hand. ``options`` are
+    for low jitter and each has its reason in the table; ``option_names`` are all that it knows (empty: not known to
+    us, then what it does not report back is refused). ``threads_option`` is its own name for the threads of a pass.
+    ``kv_types`` are the element types that its attention takes for the cache. ``smallest_pass`` is the fewest new
+    tokens for which a pass gives the same bits as one that computes them among others; ``same_bits`` says that from
+    there on they do. ``warm_sizes`` is how many sizes of the first pass are warmed up, evenly spaced: kernels may
+    be chosen or compiled by size. ``shapes`` says whether passes may have ``any`` size, a few fixed ``sizes``, or
+    ``one`` that is frozen into the graph (``edgeguard.engine.shapes``). ``device_files`` are patterns of which one
+    exists where there is hardware. ``hint`` is what keeps its clock steady. ``verified`` says where it was run.
     """
 
     name: str
     ort_name: str
     package: str
     extra: str
+    hardware: str = ""
+    build_flag: str = ""
     python: tuple[int, int] = (3, 10)
     plugin: str | None = None
     library: str | None = None

@@ -1,7 +1,8 @@
 """The table of execution providers. A row is everything that a new one costs; the row's words are in ``provider``.
 
 Options are those of the providers' own pages (onnxruntime.ai, "Execution Providers", 1.24 to 1.32). Where ``verified``
-is empty, a row has not been run on its hardware, and ``edgeguard providers`` says so.
+is empty, a row has not been run on its hardware, and ``edgeguard providers`` says so. A Rockchip's NPU has no row: no
+provider of ONNX Runtime runs it.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ PROVIDERS: tuple[Provider, ...] = (
         ort_name="CPUExecutionProvider",
         package="onnxruntime",
         extra="cpu",
+        hardware="any CPU: Raspberry Pi, Rockchip, PC",
         # With one row, MatMulNBits takes a kernel that sums in another order: up to 1.24 logits off at accuracy level
         # 4, 1e-4 at level 0. From two rows on, every way to split the same tokens gives the same bits (measured).
         smallest_pass=2,
@@ -38,6 +40,7 @@ PROVIDERS: tuple[Provider, ...] = (
         ort_name="CUDAExecutionProvider",
         package="onnxruntime-gpu",
         extra="gpu",
+        hardware="NVIDIA GPU, Jetson",
         options={
             "arena_extend_strategy": "kSameAsRequested",  # the other one doubles: a cudaMalloc in mid-request, later
             "use_tf32": "0",  # ten bits of mantissa less would be another model than the one that was compared
@@ -60,6 +63,7 @@ PROVIDERS: tuple[Provider, ...] = (
         ort_name="TensorrtExecutionProvider",
         package="onnxruntime-gpu",
         extra="gpu",
+        hardware="NVIDIA GPU, Jetson",
         options={"trt_fp16_enable": "1"},
         option_names=(
             "device_id", "user_compute_stream", "trt_max_partition_iterations", "trt_min_subgraph_size",
@@ -87,6 +91,7 @@ PROVIDERS: tuple[Provider, ...] = (
         ort_name="NvTensorRTRTXExecutionProvider",
         package="onnxruntime-ep-nv-tensorrt-rtx-cu12",
         extra="tensorrt-rtx",
+        hardware="NVIDIA RTX GPU in a PC",
         python=(3, 11),  # the first onnxruntime that takes it, 1.24, needs that
         plugin="onnxruntime_ep_nv_tensorrt_rtx",
         option_names=(
@@ -107,6 +112,7 @@ PROVIDERS: tuple[Provider, ...] = (
         ort_name="OpenVINOExecutionProvider",
         package="onnxruntime-openvino",
         extra="openvino",
+        hardware="Intel CPU, GPU, NPU",
         options={
             "device_type": "CPU",  # GPU or NPU is the user's choice: AUTO would move between them while it runs
             "num_streams": "1",  # one request at a time, on every core
@@ -129,6 +135,7 @@ PROVIDERS: tuple[Provider, ...] = (
         ort_name="QNNExecutionProvider",
         package="onnxruntime-qnn",
         extra="qnn",
+        hardware="Qualcomm NPU",
         python=(3, 11),
         plugin="onnxruntime_qnn",
         options={
@@ -147,13 +154,14 @@ PROVIDERS: tuple[Provider, ...] = (
         compiled=Compiled(what="QNN context binaries"),
         graph=Graph(activations="float16", attention="plain", weights="float16"),
         device_files=("/dev/fastrpc-cdsp*", "/dev/adsprpc-smd*"),
-        verified="its simulator (x86-64), in CI; not yet an NPU",
+        verified="its simulator, in CI",
     ),
     Provider(
         name="migraphx",
         ort_name="MIGraphXExecutionProvider",
         package="onnxruntime-migraphx",
         extra="migraphx",
+        hardware="AMD GPU",
         option_names=(
             "device_id", "migraphx_fp16_enable", "migraphx_bf16_enable", "migraphx_fp8_enable",
             "migraphx_int8_enable", "migraphx_model_cache_dir", "migraphx_exhaustive_tune", "migraphx_mem_limit",
@@ -170,6 +178,7 @@ PROVIDERS: tuple[Provider, ...] = (
         ort_name="WebGpuExecutionProvider",
         package="onnxruntime-ep-webgpu",
         extra="webgpu",
+        hardware="GPU with Vulkan",
         python=(3, 11),  # the first onnxruntime that takes it, 1.24, needs that
         plugin="onnxruntime_ep_webgpu",
         kv_device="cpu",  # past and present in one buffer breaks caches that grow, so they are handed over by copy
@@ -179,8 +188,10 @@ PROVIDERS: tuple[Provider, ...] = (
     Provider(
         name="xnnpack",
         ort_name="XnnpackExecutionProvider",
-        package="onnxruntime (a build with --use_xnnpack)",
+        package="onnxruntime",
+        build_flag="--use_xnnpack",
         extra="cpu",
+        hardware="ARM and x86 CPU",
         option_names=("intra_op_num_threads",),
         threads_option="intra_op_num_threads",
         kv_types=("tensor(float)",),
@@ -189,8 +200,10 @@ PROVIDERS: tuple[Provider, ...] = (
     Provider(
         name="acl",
         ort_name="ACLExecutionProvider",
-        package="onnxruntime (a build with --use_acl)",
+        package="onnxruntime",
+        build_flag="--use_acl",
         extra="cpu",
+        hardware="ARM CPU",
         options={"enable_fast_math": "false"},  # bfloat16 inside float32 would be another model
         option_names=("enable_fast_math",),
         kv_types=("tensor(float)",),

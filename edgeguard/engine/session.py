@@ -72,9 +72,12 @@ def import_runtime(provider: Provider) -> ModuleType:
 
 def _require_built_in(runtime: ModuleType, provider: Provider) -> None:
     if provider.ort_name not in runtime.get_available_providers():
+        remedy = f"{install_command(provider.extra)} in an environment without another onnxruntime package"
+        if provider.build_flag:
+            remedy = f"an onnxruntime that was built with {provider.build_flag}: no package has it"
         raise ProviderError(
-            f"onnxruntime {runtime.__version__} has no {provider.ort_name}: the provider {provider.name!r} comes "
-            f"with {install_command(provider.extra)} in an environment without another onnxruntime package"
+            f"onnxruntime {runtime.__version__} has no {provider.ort_name}: the provider {provider.name!r} comes with "
+            f"{remedy}"
         )
 
 

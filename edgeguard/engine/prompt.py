@@ -58,6 +58,7 @@ class Prompt:
         self._tokens = tokens
         self._user = ObservationText(template=section.user, fields=fields)
         self._fixed: list[int] = []
+        self._controls: dict[str, list[int]] = {}  # by the markup that they are in: a request's is always the same
         first, *following = pieces
         stretch = _Stretch(text=first, markup=first, behind_answer=False)
         if section.system:
@@ -104,7 +105,10 @@ class Prompt:
         return self._fixed + self._encode(self._head.plus(self._user.fill_texts(texts), self._end))
 
     def _encode(self, stretch: _Stretch) -> list[int]:
-        control = self._tokens.control_in(self._tokens.encode_markup(stretch.markup))
+        control = self._controls.get(stretch.markup)
+        if control is None:
+            control = self._tokens.control_in(self._tokens.encode_markup(stretch.markup))
+            self._controls[stretch.markup] = control
         return self._tokens.encode_markup(stretch.text, control=control, behind=stretch.behind_answer)
 
     def _common_prefix(self) -> tuple[int, ...]:

@@ -30,6 +30,7 @@ class Tokens:
         tokenizer.no_padding()
         self._tokenizer = tokenizer
         self.control = frozenset(tokenizer.get_added_tokens_decoder())
+        self._neighbour: list[int] = tokenizer.encode(_NEIGHBOUR, add_special_tokens=False).ids
 
     @classmethod
     def from_file(cls, file: Path, *, vocabulary: int, end_tokens: Sequence[int]) -> Tokens:
@@ -69,7 +70,7 @@ class Tokens:
         ``behind``: as it is written behind other text, where sentencepiece puts no word-start mark before it.
         Raises ``PromptError`` when other control tokens come out.
         """
-        head = self._neighbour() if behind else []
+        head = self._neighbour if behind else []
         ids = self._tokenizer.encode((_NEIGHBOUR if behind else "") + text, add_special_tokens=False).ids
         if ids[: len(head)] != head:
             raise TokenizerError(f"the tokenizer joins {text[:20]!r} to the character before it, whatever that is")
@@ -87,9 +88,6 @@ class Tokens:
     def control_in(self, ids: Sequence[int]) -> list[int]:
         """The control tokens among ``ids``, in order."""
         return [token for token in ids if token in self.control]
-
-    def _neighbour(self) -> list[int]:
-        return self._tokenizer.encode(_NEIGHBOUR, add_special_tokens=False).ids
 
 
 def common_length(left: Sequence[int], right: Sequence[int]) -> int:

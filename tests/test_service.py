@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import grp
 import itertools
 import json
@@ -220,6 +221,22 @@ def test_a_client_that_floods_is_cut_off_and_delays_no_frame(service):
     received = [one.received_ns for one in service.robot.motors.report(since_ns=before_ns).received]
     assert cut_off > 10
     assert service.status().counters["clients_cut_off"] >= cut_off
+    assert max(after - before for before, after in itertools.pairwise(received)) < NS_PER_S // 5
+
+
+def test_clients_that_flood_with_long_messages_are_cut_off_too(service):
+    service.start()
+    service.drive_until_armed()
+    before_ns = time.monotonic_ns()
+    numbers = {f"{number:03x}": 1.5 for number in range(1_600)}
+    packet = encode({"type": "observation", "fields": numbers, "age_ms": 0})
+    assert PEER_LIMIT_BYTES - 1_000 < len(packet) < PEER_LIMIT_BYTES
+    for _ in range(20):
+        with raw(service) as sock, contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            for _ in range(100):
+                sock.send(packet)
+    received = [one.received_ns for one in service.robot.motors.report(since_ns=before_ns).received]
+    assert service.status().counters["clients_cut_off"] >= 10
     assert max(after - before for before, after in itertools.pairwise(received)) < NS_PER_S // 5
 
 

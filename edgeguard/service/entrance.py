@@ -22,23 +22,30 @@ CLIENT_LIMIT = 8
 
 WINDOW_NS = 20 * NS_PER_MS
 MESSAGES_PER_WINDOW = 32
+BYTES_PER_WINDOW = 2 * PEER_LIMIT_BYTES
 CONNECTIONS_PER_WINDOW = 4
-"""What is heard within one window: a robot says one thing per period. Eight hostile clients cost a few ms of it."""
+"""What is heard within one window of one client, and the bytes of all together: a robot says one thing per period.
+Eight hostile clients cost some ms of it."""
 
 
 class Client:
-    """One connection. ``messages`` counts those of this window, garbage included; ``listens``: it wants the records."""
+    """One connection. ``messages`` and ``n_bytes`` are this window's, garbage included; ``listens``: to the records."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.channel = Channel(sock, limit_bytes=PEER_LIMIT_BYTES)
-        self.messages = 0
+        self.messages = self.n_bytes = 0
         self.listens = False
 
+    @property
+    def floods(self) -> bool:
+        return self.messages >= MESSAGES_PER_WINDOW or self.n_bytes >= BYTES_PER_WINDOW
+
     def hear(self) -> list[Message]:
-        garbage_before = self.channel.garbage
+        garbage_before, bytes_before = self.channel.garbage, self.channel.taken_bytes
         arrived = self.channel.receive()
         garbage = self.channel.garbage - garbage_before
         self.messages += len(arrived) + garbage
+        self.n_bytes += self.channel.taken_bytes - bytes_before
         if garbage:
             self.refuse(f"no message: a JSON object with a type, of at most {PEER_LIMIT_BYTES} bytes")
         return arrived
@@ -56,7 +63,7 @@ class Entrance:
     def __init__(self, file: Path, *, group: int | None) -> None:
         self._file = file
         self._group = group
-        self._connections = 0
+        self._connections = self._n_bytes = 0  # of this window
         self._clients: list[Client] = []
         self.refused = 0  # connections
         self.cut_off = 0
@@ -65,7 +72,7 @@ class Entrance:
 
     @property
     def filenos(self) -> list[int]:
-        filenos = [client.channel.fileno() for client in self._clients]
+        filenos = [client.channel.fileno() for client in self._clients] if self._n_bytes < BYTES_PER_WINDOW else []
         if self._connections < CONNECTIONS_PER_WINDOW:
             filenos.append(self._listener.fileno())
         return filenos
@@ -76,19 +83,23 @@ class Entrance:
 
     def begin_window(self) -> None:
         """Everybody may speak again."""
-        self._connections = 0
+        self._connections = self._n_bytes = 0
         for client in self._clients:
-            client.messages = 0
+            client.messages = client.n_bytes = 0
 
     def hear(self) -> Iterator[tuple[Client, Message]]:
         """What every client has said since the last time, oldest first."""
         for client in self._clients:
-            garbage_before = client.channel.garbage
+            if self._n_bytes >= BYTES_PER_WINDOW:  # the rest waits for the next window
+                break
+            garbage_before, bytes_before = client.channel.garbage, client.n_bytes
             for message in client.hear():
                 yield client, message
             self.garbage += client.channel.garbage - garbage_before
-            if client.messages >= MESSAGES_PER_WINDOW:
-                client.refuse(f"cut off: {MESSAGES_PER_WINDOW} messages within {ms_from_ns(WINDOW_NS):g} ms")
+            self._n_bytes += client.n_bytes - bytes_before
+            if client.floods:
+                most = f"{MESSAGES_PER_WINDOW} messages or {BYTES_PER_WINDOW} bytes"
+                client.refuse(f"cut off: {most} within {ms_from_ns(WINDOW_NS):g} ms")
                 client.channel.close()
                 self.cut_off += 1
             elif client.channel.closed:

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from edgeguard.disk import locked, sync
+from edgeguard.engine.driver import read_driver
 from edgeguard.engine.json_file import JsonFile
 from edgeguard.engine.provider import Provider
 from edgeguard.errors import ModelError, ProviderError
@@ -32,7 +33,6 @@ CONTEXT = "context.onnx"
 
 _MANIFEST = "manifest.json"
 _BELONGS = ("model", "head", "onnxruntime", "provider", "provider_options", "session_options", "threads")
-_DRIVERS = ("/proc/driver/nvidia/version", "/sys/module/amdgpu/version", "/sys/module/xe/srcversion")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,18 +51,10 @@ def facts(identity: Mapping[str, str], provider: Provider, *, shapes: str = "any
     """What a compiled model depends on: of the worker's identity, the ``shapes`` of its passes, and of the machine that
     runs it.
     """
-    import importlib.metadata
-
-    try:
-        package = importlib.metadata.version(provider.package)
-    except importlib.metadata.PackageNotFoundError:
-        package = "not packaged"
-    drivers = [Path(file).read_text().partition("\n")[0] for file in _DRIVERS if Path(file).is_file()]
     return {
         **{key: identity[key] for key in _BELONGS},
         "shapes": shapes,
-        "package": f"{provider.package} {package}",
-        "driver": "; ".join(drivers) or "none",
+        **read_driver(provider),
         "kernel": platform.release(),
         "processor": _processor(),
     }

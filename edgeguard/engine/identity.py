@@ -17,9 +17,18 @@ _OWN = ("model", "head", "drafts", "tokenizer", "prompt")
 
 
 def identity(
-    config: Config, model: ModelFolder, *, runtime_version: str, threads: int, head: str, drafts: str
+    config: Config,
+    model: ModelFolder,
+    *,
+    runtime_version: str,
+    threads: int,
+    head: str,
+    drafts: str,
+    driver: Mapping[str, str],
 ) -> dict[str, str]:
-    """The model, what it is asked and what runs it. Digests are SHA-256, shortened."""
+    """The model, what it is asked and what runs it. Digests are SHA-256, shortened; ``driver`` is ``read_driver``'s, or
+    empty for the processor.
+    """
     return {
         "model": model.model_digest[:_DIGITS],
         "head": head,
@@ -35,6 +44,7 @@ def identity(
         ),
         "onnxruntime": runtime_version,
         "provider": config.model.provider,
+        **driver,
         "provider_options": _listed(config.model.provider_options),
         "session_options": _listed(config.model.session_options),
         "threads": str(threads),

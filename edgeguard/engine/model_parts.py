@@ -17,6 +17,7 @@ from edgeguard.config.sections import Rung
 from edgeguard.engine.chat import render_chat
 from edgeguard.engine.compiled import facts
 from edgeguard.engine.custom_ops import checked_libraries
+from edgeguard.engine.driver import read_driver
 from edgeguard.engine.folder import ModelFolder, read_model_folder
 from edgeguard.engine.head import Head, cut_head, whole_head
 from edgeguard.engine.identity import identity
@@ -97,6 +98,7 @@ def read_model_parts(*, config: Config, folder: Path, full_head: bool = False) -
             threads=allowed_threads(config.model.threads),
             head=head.summary,
             drafts=_draft_policy(head, provider, model),
+            driver={} if provider.ort_name == "CPUExecutionProvider" else read_driver(provider),
         ),
     )
 

@@ -158,7 +158,7 @@ def test_a_margin_and_a_heavy_tail_are_said() -> None:
     bound = dataclasses.replace(made_profile(bound_ms=100).bounds[0], gpd_shape=0.6, rung="short", drafted=True)
     rows = dict(_judge(bounds=(bound,), margin=1.1).rows())
     assert rows["bound"].startswith("110.0 ms for 99%")
-    assert "nominal board, rung 'short', with a draft" in rows["bound"]
+    assert "nominal board, plan 'short', with a draft" in rows["bound"]
     assert rows["margin"].startswith("x1.1, in the bounds above")
     assert rows["warning"].startswith("heavy tail (shape 0.60)")
 

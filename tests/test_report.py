@@ -281,7 +281,7 @@ def test_a_cell_is_named_by_what_sets_it_apart() -> None:
     bound: Bound = made_profile().bounds[0]
     hot = replace(bound, level=ThermalLevel.HOT, rung="brief", drafted=True)
     assert cell_name(bound) == "nominal board"
-    assert cell_name(hot) == "hot board, rung 'brief', with a draft"
+    assert cell_name(hot) == "hot board, plan 'brief', with a draft"
 
 
 def test_passes_stand_beside_their_estimate_where_model_and_machine_are_known() -> None:

@@ -90,7 +90,7 @@ def draw_tail(profile: Profile, verdict: Verdict | None) -> Plot:
         panel.set_ylim(0.4 / max(1, len(profile.requests)), 1.2)
         panel.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
         sketch.dress(panel, x="latency, ms", y="requests that take longer")
-        figure.legend(loc="outside upper left", ncols=2)
+        figure.legend(loc="outside upper left", ncols=1 if len(profile.rungs) > 1 else 2)
 
     alt = "; ".join(
         f"{cell_name(bound)}: {percentile_name(bound.percentile)} at most "

@@ -54,7 +54,7 @@ def _visited(profile: Profile) -> list[tuple[str, str]]:
         ("model processes", worker_words(schedule)),
         ("new tokens", _range([float(one.first_tokens) for one in requests], "in the first pass", "not known")),
         ("drafts", f"{drafted:,} requests with one, {len(requests) - drafted:,} without"),
-        *([("rungs", _counts({rung or "the plan itself": rungs[rung] for rung in rungs}))] if any(rungs) else []),
+        *([("plans", _counts(rungs))] if any(rungs) else []),
     ]
 
 

@@ -27,9 +27,9 @@ def duration(seconds: float) -> str:
 
 
 def cell_name(bound: Bound) -> str:
-    """Which requests a bound is of: ``hot board, rung 'brief', with a draft``."""
-    rung = [f"rung {bound.rung!r}"] if bound.rung else []
-    return ", ".join([f"{bound.level.label} board", *rung, *(["with a draft"] if bound.drafted else [])])
+    """Which requests a bound is of: ``hot board, plan 'brief', with a draft``."""
+    plan = [f"plan {bound.rung!r}"] if bound.rung else []
+    return ", ".join([f"{bound.level.label} board", *plan, *(["with a draft"] if bound.drafted else [])])
 
 
 def load_words(schedule: Schedule) -> str:

@@ -81,7 +81,9 @@ def draw_tail(profile: Profile, verdict: Verdict | None) -> Plot:
         cells = by_cell(profile.requests)
         for bound in profile.bounds:
             cell = cells.get((bound.level, bound.rung, bound.drafted), ())
-            _draw_cell(panel, bound.times(profile.margin), sorted(ms_from_ns(one.latency_ns) for one in cell))
+            latencies_ms = sorted(ms_from_ns(one.latency_ns) for one in cell)
+            shade = 1 - 0.65 * profile.rungs.index(bound.rung) / len(profile.rungs)
+            _draw_cell(panel, bound.times(profile.margin), latencies_ms, shade=shade)
         if verdict is not None:
             left_ms = ms_from_ns(verdict.available_ns)
             panel.axvline(left_ms, color=sketch.INK, lw=1.0, ls=sketch.DOTTED, label="left by the deadline")
@@ -110,7 +112,8 @@ def draw_tail(profile: Profile, verdict: Verdict | None) -> Plot:
     )
 
 
-def _draw_cell(panel: Axes, bound: Bound, latencies_ms: Sequence[float]) -> None:
+def _draw_cell(panel: Axes, bound: Bound, latencies_ms: Sequence[float], *, shade: float) -> None:
+    """``shade``: the better the plan, the darker."""
     colour, n = sketch.LEVEL_COLOURS[bound.level], len(latencies_ms)
     solid = "-" if not bound.drafted else sketch.DOTTED
     if n:
@@ -118,9 +121,11 @@ def _draw_cell(panel: Axes, bound: Bound, latencies_ms: Sequence[float]) -> None
         shown = sketch.thinned(latencies_ms, most=1_500)
         panel.step(
             [latencies_ms[at] for at in shown], [shares[at] for at in shown],
-            where="post", color=colour, lw=1.4, ls=solid, label=cell_name(bound),
+            where="post", color=colour, lw=1.4, ls=solid, alpha=shade, label=cell_name(bound),
         )  # fmt: skip
-        panel.plot(*zip(*_limits(bound, latencies_ms), strict=True), color=colour, lw=0.9, ls=_DASHED, alpha=0.8)
+        panel.plot(
+            *zip(*_limits(bound, latencies_ms), strict=True), color=colour, lw=0.9, ls=_DASHED, alpha=0.8 * shade
+        )
     panel.plot(
         [ms_from_ns(bound.bound_ns)], [1 - bound.percentile], "D", ms=5, color=sketch.BOUND,
         mfc="none" if bound.drafted else sketch.BOUND, zorder=4,

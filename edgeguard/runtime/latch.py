@@ -76,5 +76,5 @@ class Latch:
     def _distrust(self, error: OSError) -> None:
         self.problem = (
             f"the state directory {self._file.parent} cannot be used ({error.strerror}): make it a directory that this "
-            "user may write, or set state_directory"
+            "user may write, or set state_directory; then start the guard again"
         )

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import onnxruntime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from edgeguard.clock import SystemClock
+from edgeguard.config import load_config
 from edgeguard.engine.cache import WindowCache
+from edgeguard.engine.engine import Engine
 from edgeguard.engine.language_model import LanguageModel
+from edgeguard.engine.model_parts import fixed_shapes, read_model_parts
+from edgeguard.engine.providers import find_provider, provider_of
+from edgeguard.engine.session import open_session
 from edgeguard.engine.shapes import AnySize, FixedShapes
 from edgeguard.errors import ModelError, PromptError
 from edgeguard.model.options import Attention
-from tests.engine_setup import load, observation, write_config
+from tests.engine_setup import apart, load, observation, write_config
 from tests.test_engine_layouts import MODELS
 from tests.tiny import VOCABULARY, tiny_model
 
@@ -169,3 +177,39 @@ def test_folders_of_other_tools_run_in_fixed_shapes(layout: str, shapes: str, tm
 def test_a_graph_that_counts_positions_by_the_length_of_its_cache_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"decoder_model_merged.onnx: has no input position_ids"):
         shaped(tmp_path, MODELS / "optimum" / "decoder_model_merged.onnx", "sizes")
+
+
+def test_what_is_captured_has_one_address_for_each_size_and_gives_the_same_bits(tmp_path: Path) -> None:
+    """The device is the CPU here, which replays nothing; inputs and logits come and go as for a graph that is."""
+    config = load_config(write_config(tmp_path))
+    parts = read_model_parts(config=config, folder=tiny_model(tmp_path))
+    said = []
+    for captures in (False, True):
+        row = replace(find_provider("cpu"), shapes="sizes", captures=captures)
+        fixed = fixed_shapes(parts, row)
+        opened = apart(
+            lambda row=row: open_session(
+                folder=parts.folder, head=parts.head, provider=row, threads=1, provider_options={}, session_options={}
+            )
+        )
+        assert fixed is not None
+        engine = Engine(
+            runtime=onnxruntime, session=opened.session, folder=parts.folder, head=parts.head, provider=row,
+            capacity=fixed.capacity, clock=SystemClock(), fixed=fixed,
+        )  # fmt: skip
+        engine.prefill(list(range(5, 60)))
+        said.append([np.array(engine.run(tokens)) for tokens in ([7], [8, 9, 10], [11], list(range(70, 90)))])
+        said[-1].append(np.array(engine.earlier(5)))
+        assert {one.k for one in engine.passes} <= set(fixed.sizes)
+    for host, device in zip(*said, strict=True):
+        assert np.array_equal(host, device)
+
+
+@pytest.mark.parametrize(
+    ("options", "shapes", "captures"),
+    [("", "any", False), ('enable_cuda_graph = "1"', "sizes", True), ('enable_cuda_graph = "0"', "any", False)],
+)
+def test_graphs_are_captured_where_that_is_asked_for(options: str, shapes: str, captures: bool, tmp_path: Path) -> None:
+    change = f'folder = "./model"\nprovider = "cuda"\nprovider_options = {{ {options} }}'
+    row = provider_of(load_config(write_config(tmp_path, ('folder = "./model"', change))))
+    assert (row.shapes, row.captures) == (shapes, captures)

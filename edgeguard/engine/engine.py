@@ -12,17 +12,17 @@ cache is full, and whatever ONNX Runtime raises.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from edgeguard.clock import Clock
-from edgeguard.engine.cache import ELEMENT_TYPES, make_cache
+from edgeguard.engine.cache import make_cache
 from edgeguard.engine.folder import ModelFolder
 from edgeguard.engine.head import Head
+from edgeguard.engine.pass_io import DeviceIo, HostIo, PassIo
 from edgeguard.engine.provider import Provider
 from edgeguard.engine.session import runtime_errors
 from edgeguard.engine.shapes import AnySize, FixedShapes, PassSizes, same_bits
@@ -64,22 +64,15 @@ class Engine:
         self.binding_ns = 0
         self.every_position = head.every_position and same_bits(provider, folder)
         self._runtime, self._session, self._clock = runtime, session, clock
-        self._names = folder.names
         self._sizes: PassSizes = fixed or AnySize(smallest=provider.smallest_pass)
         self._errors = runtime_errors()
         self._options = runtime.RunOptions()
-        self._binding = session.io_binding()
-        # The arrays live as long as the engine, so the addresses bound below stay theirs.
-        self._ids = np.zeros((1, capacity), np.int64)
-        self._position_ids = np.arange(capacity, dtype=np.int64)
-        self._constants = {name: np.array(value) for name, value in folder.names.constants.items()}
-        for name, value in self._constants.items():
-            _bind_array(self._binding.bind_input, name, value, value.shape)
-        (logits,) = (node for node in session.get_outputs() if node.name == folder.names.logits)
-        self._positions = logits.shape[1] != 1
-        rows = capacity if self._positions else 1
+        io = {"session": session, "names": folder.names, "rows": head.rows, "capacity": capacity}
+        self._captures = provider.captures
+        self._io: PassIo = (
+            DeviceIo(runtime=runtime, device=provider.kv_device, **io) if provider.captures else HostIo(**io)
+        )
         self._last = 0
-        self._logits: NDArray[Any] = np.zeros((1, rows, head.rows), ELEMENT_TYPES[logits.type])
 
     def begin(self) -> None:
         """A new request: forget the passes and the cancellation of the one before (``terminate`` latches)."""
@@ -118,39 +111,23 @@ class Engine:
     def _pass(self, tokens: Sequence[int]) -> None:
         k, p = len(tokens), len(self.cache)
         arrived_ns = self._clock.now_ns()
-        self._bind(tokens, p)
+        self._io.bind(tokens, p=p, mask=self.cache.mask(k=k))
+        if self._captures:
+            self._options.add_run_config_entry("gpu_graph_id", str(k))  # one graph for each size
         began_ns = self._clock.now_ns()
         self.binding_ns += began_ns - arrived_ns
-        self.cache.bind(self._binding, k=k)
+        self.cache.bind(self._io.binding, k=k)
         try:
-            self._session.run_with_iobinding(self._binding, self._options)
+            self._session.run_with_iobinding(self._io.binding, self._options)
         except self._errors as error:
             if self._options.terminate:
                 raise CancelledPassError(f"cancelled in a pass of {k} tokens behind {p}") from error
             raise
+        self._io.fetch(k=k, p=p)
         self.cache.extend(tokens)
         self.passes.append(Pass(k=k, p=p, elapsed_ns=self._clock.now_ns() - began_ns))
-        self._last = p + k - 1 if self._positions else 0
+        self._last = p + k - 1
 
     def earlier(self, back: int) -> NDArray[Any]:
         """The logits (head.rows,) behind the token of the latest ``run`` that has ``back`` tokens of it behind it."""
-        logits: NDArray[Any] = self._logits[0, self._last - back]
-        return logits
-
-    def _bind(self, tokens: Sequence[int], p: int) -> None:
-        """The shapes change with every pass, the memory does not."""
-        k, names = len(tokens), self._names
-        self._ids[0, :k] = tokens
-        _bind_array(self._binding.bind_input, names.input_ids, self._ids, (1, k))
-        mask = self.cache.mask(k=k)
-        _bind_array(self._binding.bind_input, names.attention_mask, mask, (1, len(mask)))
-        if names.position_ids is not None:
-            _bind_array(self._binding.bind_input, names.position_ids, self._position_ids[p:], (1, k))
-        rows = self._logits[0, p:] if self._positions else self._logits[0]
-        shape = (1, k if self._positions else 1, self._logits.shape[-1])
-        _bind_array(self._binding.bind_output, names.logits, rows, shape)
-
-
-def _bind_array(bind: Callable[..., None], name: str, array: NDArray[Any], shape: tuple[int, ...]) -> None:
-    """The beginning of ``array``, seen with ``shape``."""
-    bind(name, "cpu", 0, array.dtype.type, shape, array.ctypes.data)
+        return self._io.logits(self._last - back)

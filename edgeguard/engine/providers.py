@@ -55,6 +55,7 @@ PROVIDERS: tuple[Provider, ...] = (
         kv_device="cuda",
         kv_types=("tensor(float16)",),  # its GroupQueryAttention takes bfloat16 too, which numpy has not
         graph=Graph(activations="float16"),
+        graph_option="enable_cuda_graph",
         device_files=_NVIDIA,
         hint="nvidia-smi -lgc MIN,MAX (Jetson: jetson_clocks): calls 200 ms apart run 5 to 25 times slower unlocked",
     ),
@@ -72,7 +73,7 @@ PROVIDERS: tuple[Provider, ...] = (
             "trt_timing_cache_enable", "trt_timing_cache_path", "trt_force_timing_cache", "trt_detailed_build_log",
             "trt_build_heuristics_enable", "trt_sparsity_enable", "trt_builder_optimization_level",
             "trt_auxiliary_streams", "trt_profile_min_shapes", "trt_profile_opt_shapes", "trt_profile_max_shapes",
-            "trt_context_memory_sharing_enable", "trt_layer_norm_fp32_fallback", "trt_cuda_graph_enable",
+            "trt_context_memory_sharing_enable", "trt_layer_norm_fp32_fallback",  # no CUDA graphs: its cache is here
             "trt_dump_ep_context_model", "trt_ep_context_file_path", "trt_ep_context_embed_mode",
             "trt_weight_stripped_engine_enable", "trt_op_types_to_exclude",
         ),
@@ -83,6 +84,7 @@ PROVIDERS: tuple[Provider, ...] = (
             switches={"trt_engine_cache_enable": "1", "trt_timing_cache_enable": "1"},
         ),
         graph=Graph(activations="float16", attention="plain", weights="float16"),
+        shapes="sizes",  # an engine is built anew for a shape outside those it has seen, for minutes
         device_files=_NVIDIA,
         hint="as for cuda",
     ),
@@ -104,6 +106,7 @@ PROVIDERS: tuple[Provider, ...] = (
         kv_types=("tensor(float16)",),
         compiled=Compiled(what="TensorRT RTX kernels", directory_option="nv_runtime_cache_path"),
         graph=Graph(activations="float16"),
+        graph_option="enable_cuda_graph",
         device_files=_NVIDIA,
         hint="as for cuda",
     ),
@@ -235,7 +238,11 @@ def provider_of(config: Config) -> Provider:
         for one in config.providers
     ]
     row = _find(config.model.provider, (*own, *PROVIDERS))
-    return row if config.model.shapes is None else replace(row, shapes=config.model.shapes)
+    shapes = config.model.shapes or row.shapes
+    captures = config.model.provider_options.get(row.graph_option or "") in ("1", "true", "True")
+    if captures and shapes == "any":
+        shapes = "sizes"  # a graph is replayed as it was captured, shapes and all
+    return replace(row, shapes=shapes, captures=captures)
 
 
 def _find(name: str, rows: Sequence[Provider]) -> Provider:

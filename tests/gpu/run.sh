@@ -31,6 +31,12 @@ step "contract tests: what opens, what is refused"
 step "where one request's time goes"
 "$edgeguard" bench --breakdown "$work/robot.toml"
 
+step "the same with every pass size captured as a CUDA graph"
+if [ "$provider" != tensorrt ]; then
+  sed 's/^provider = .*/&\nprovider_options = { enable_cuda_graph = "1" }/' "$work/robot.toml" >"$work/graphs.toml"
+  "$edgeguard" bench --breakdown "$work/graphs.toml" || echo "graphs: not on this machine"
+fi
+
 step "calibrated, at the robot's period"
 "$edgeguard" calibrate "$work/robot.toml" --quick --out "$work/robot.profile.json"
 

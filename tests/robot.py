@@ -137,6 +137,12 @@ def motors() -> Simulator:
     return Simulator(axes=[MotorAxis(name="linear", accel=4, decel=4)], link_timeout_ms=80)
 
 
+def until_recorded(guard: Guard) -> None:
+    """Decisions until the recorder has taken its first steps: it starts beside the guard, and without its priority."""
+    while "on the disk" not in guard.status().recorder:
+        guard.decide(AHEAD)
+
+
 def drive(guard: Guard, cycles: int, **fields) -> list[CycleRecord]:
     """So many decisions, each on an observation of its own."""
     return [guard.decide({**AHEAD, **fields}) for _ in itertools.islice(guard.periods(), cycles)]

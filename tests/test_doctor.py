@@ -30,8 +30,12 @@ def clinic(tmp_path) -> Iterator[Clinic]:
 
 
 def test_a_healthy_robot_has_no_complaint(clinic):
-    findings = clinic.examine()
-    assert {name: finding for name, finding in findings if finding.level is not Level.OK} == {}
+    for _ in range(5):
+        findings = clinic.examine()
+        complaints = {name: finding for name, finding in findings if finding.level is not Level.OK}
+        if complaints.keys() != {"round trip"}:  # an echo that is late once is the fault of whoever else computes here
+            break
+    assert complaints == {}
     said = dict(findings)
     assert "one answer in" in said["answer"].text
     assert "echo after" in said["round trip"].text
@@ -159,6 +163,8 @@ def test_a_running_guard_is_asked_and_not_disturbed(tmp_path):
         service.robot.write_profile()
         service.start()
         service.drive(1.0)
+        while "on the disk" not in service.status().recorder:
+            service.drive(0.1)
         clinic.becomes(sockets=service.sockets, given_state_directory=service.robot.folder / "state")
         said = dict(clinic.examine("answer", "port", "round trip", "record", "budget"))
         assert "running guard's worker" in said["answer"].text

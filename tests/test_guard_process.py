@@ -287,8 +287,9 @@ def test_a_profile_that_was_measured_at_another_period_is_refused(robot):
 def test_a_profile_of_another_machine_never_arms_and_says_the_difference(robot):
     robot.write_profile(model="another")
     with robot.guarded(armed=False) as guard:
-        for _ in range(10):
+        while Cause.PROFILE_STALE not in guard.status().causes:  # known as soon as the worker has said what it is
             guard.decide(AHEAD)
+        drive(guard, 10)
         status = guard.status()
     assert status.mode is not Mode.ARMED
     assert Cause.PROFILE_STALE in status.causes

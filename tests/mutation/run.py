@@ -43,6 +43,7 @@ TESTS = (
     "stopping",
     "standstill",
     "forecast",
+    "rungs",
     "machine",
 )
 KNOWN = Path(__file__).parent / "SURVIVORS.md"

@@ -5,7 +5,7 @@ direction   message                                   meaning
 ==========  ========================================  ===================================================
 to worker   ``request``                               answer this observation by ``answer_by_ns``
 to worker   ``cancel`` request_id                     nobody waits for this one any more
-to worker   ``sweep`` sizes, repeats, depths          time passes of these sizes (calibration only)
+to worker   ``sweep`` sizes, repeats, depths, rung    time passes of that rung's model (calibration only)
 from worker ``warming`` phase, done, total            how far the start has come
 from worker ``ready`` identity, prefix_tokens, …      warmed up; ``bound_ns`` of the typical request if known
 from worker ``failed`` error, exit_code               it will not become ready, and why

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 import sys
 from argparse import ArgumentParser, _SubParsersAction
@@ -18,6 +20,7 @@ from edgeguard.board import read_fingerprint
 from edgeguard.budget import Schedule
 from edgeguard.cli.main import build_parser
 from edgeguard.config import load_config
+from edgeguard.engine.identity import configured_identity
 
 
 def edgeguard(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -126,6 +129,25 @@ def test_a_profile_of_another_board_is_refused_with_the_difference(config, comma
     assert done.returncode == 7
     now = read_fingerprint()["power mode"]
     assert f"power mode: 15W -> {now}" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["check", "run"])
+def test_a_profile_of_another_configuration_is_refused_with_the_difference(config, command):
+    """Before any model is looked at; so a reload, which asks ``run --check``, changes nothing either."""
+    cores = len(os.sched_getaffinity(0))
+    profile = profile_beside(config, **configured_identity(load_config(config), threads=cores))
+    place = [str(config)] if command == "check" else ["--check", "--port", "/dev/null", "--config", str(config)]
+    asked = [command, *place, "--profile", str(profile)]
+    assert "another configuration" not in edgeguard(*asked).stderr
+    text = config.read_text()
+    config.write_text(text.replace("{said} {front_m}", "{front_m} {said}") + "\n[model]\nthreads = 99\n")
+    done = edgeguard(*asked)
+    assert done.returncode == 7
+    said = " ".join(done.stderr.split())
+    assert f"threads: {cores} -> 99" in said
+    assert re.search(r"measured with another configuration \(prompt: \w{16} -> \w{16}; ", said)
+    if command == "run":
+        assert edgeguard(*asked, "--worker", "mine {fd}").returncode == 0, "it answers for itself"
 
 
 def test_run_refuses_a_port_without_a_name_whether_it_checks_or_starts(tmp_path):

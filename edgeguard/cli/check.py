@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from edgeguard.budget.profile_json import load_profile
 from edgeguard.cli.check_prompt import memory, memory_lines, prompt_costs, prompt_section, prompt_summary
 from edgeguard.cli.check_tables import budget_table, stops_table
 from edgeguard.cli.times import read_age_ns
+from edgeguard.cli.usable_profile import require_usable
 from edgeguard.clock import NS_PER_S, ms_from_ns
 from edgeguard.config import Config
 from edgeguard.engine.providers import provider_of
@@ -23,7 +23,6 @@ from edgeguard.guard.stopping import GUARD_DEATH, StoppingDistance, stopping_dis
 from edgeguard.model.variant import find_variant, names_folder
 from edgeguard.runtime.assembly import Assembly, assemble
 from edgeguard.runtime.budget_line import BudgetLine, budget_line
-from edgeguard.runtime.profile_check import ProfileCheck
 from edgeguard.runtime.serial_wire import command_wire_ns, wire_expiry, wire_guarantee
 from edgeguard.types import ThermalLevel
 
@@ -34,15 +33,16 @@ _DESCRIPTION = """\
 Read CONFIG and say everything that is wrong with it, at once, each with its key, its value and the way out. Then print
 the budget of one decision, from the capture of the observation to the command's last byte on the wire, and how far the
 robot travels in each of its stops. With --profile, the measured bound is part of the budget: the worst of all thermal
-levels, with the quick way's margin; a profile of another board or period is refused, with the difference. Of a ladder
-of plans each rung's bound is shown, and the budget is that of the cheapest: what no rung fits is left to the rules.
+levels, with the quick way's margin; a profile of another board, period, prompt or provider is refused, with the
+difference. Of a ladder of plans each rung's bound is shown, and the budget is that of the cheapest: what no rung fits
+is left to the rules.
 
 With --prompt it also says what each field of the observation costs in tokens (with --profile, in milliseconds), where a
 digit less would pay, and which order would let more of the last prompt be reused; and what every model takes of the
 memory, and the KV cache of each plan. That needs the models' folders.
 
 Else it needs neither the model nor the robot. Exit code 0: usable; 2: it is not; 4: the bound does not fit the
-deadline; 7: the profile is another board's.
+deadline; 7: the profile is another board's, or another configuration's.
 """
 
 
@@ -67,7 +67,10 @@ def run(arguments: argparse.Namespace) -> int:
     assembly = assemble(arguments.config)
     config = assembly.config
     _require_known(config)
-    profile = None if arguments.profile is None else _usable(arguments.profile, period_ns=config.timing.period_ns)
+    profile = None
+    if arguments.profile is not None:
+        require_usable(arguments.profile, config)
+        profile = load_profile(arguments.profile)
     age_ns = config.timing.max_age_ns if arguments.age_ns is None else arguments.age_ns
     budget = budget_line(config, age_ns=age_ns, bound_ns=None if profile is None else profile.bound.bound_ns)
     stops = stopping_distances(config, wire_ns=command_wire_ns(config))
@@ -115,15 +118,6 @@ def _print(*parts: RenderableType) -> None:
 
     for part in parts:
         Console(highlight=False).print(part)
-
-
-def _usable(file: Path, *, period_ns: int) -> Profile:
-    """The profile, if it is this board's; what there is to know before relying on it goes to stderr."""
-    check = ProfileCheck(file, period_ns=period_ns)
-    check.require_board()
-    if check.warning:
-        print(f"edgeguard: warning: {check.warning}", file=sys.stderr)
-    return load_profile(file)
 
 
 def _measured(assembly: Assembly, profile: Profile | None, budget: BudgetLine) -> dict[str, Any]:

@@ -10,11 +10,11 @@ import shlex
 import sys
 from pathlib import Path
 
+from edgeguard.cli.usable_profile import require_usable
 from edgeguard.errors import ConfigError
 from edgeguard.plain import to_plain
 from edgeguard.runtime.assembly import Assembly, assemble
 from edgeguard.runtime.process import Options
-from edgeguard.runtime.profile_check import ProfileCheck
 from edgeguard.runtime.serial_wire import named_port
 from edgeguard.runtime.worker_command import find_model_folders, worker_argv
 from edgeguard.service.service import ServiceOptions
@@ -74,11 +74,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.config is None or arguments.profile is None:
         raise ConfigError("edgeguard run needs --config and --profile; edgeguard calibrate makes a profile")
     assembly = assemble(arguments.config)
-    profile = ProfileCheck(arguments.profile, period_ns=assembly.config.timing.period_ns)
-    profile.require_board()
+    require_usable(arguments.profile, assembly.config, own_worker=arguments.worker is not None)
     named_port(assembly.config, arguments.port)
-    if profile.warning:
-        print(f"edgeguard: warning: {profile.warning}", file=sys.stderr)
     options = _options(arguments, assembly)
     if not arguments.check:
         service = [sys.executable, "-m", "edgeguard.service.service", json.dumps(to_plain(options))]

@@ -34,6 +34,15 @@ def identity(
         "head": head,
         "drafts": drafts,
         "tokenizer": model.tokenizer_digest[:_DIGITS],
+        "onnxruntime": runtime_version,
+        **driver,
+        **configured_identity(config, threads=threads),
+    }
+
+
+def configured_identity(config: Config, *, threads: int) -> dict[str, str]:
+    """What of it the configuration alone decides, known before any model is looked at."""
+    return {
         "prompt": _digest(
             {
                 "prompt": config.prompt,
@@ -42,9 +51,7 @@ def identity(
                 **({"plans": [_asked(rung) for rung in config.plans]} if config.plans else {}),
             }
         ),
-        "onnxruntime": runtime_version,
         "provider": config.model.provider,
-        **driver,
         "provider_options": _listed(config.model.provider_options),
         "session_options": _listed(config.model.session_options),
         "threads": str(threads),

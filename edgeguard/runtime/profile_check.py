@@ -81,6 +81,18 @@ class ProfileCheck:
                 "with: edgeguard calibrate"
             )
 
+    def require_configuration(self, configured: Mapping[str, str]) -> None:
+        """``ProfileError`` with the differences when what the configuration decides is not as it was measured; the rest
+        is known when a worker says what it is (``conditions``).
+        """
+        then = {key: value for key, value in self._profile.fingerprint.items() if key in configured}
+        now = {key: value for key, value in configured.items() if key in then}
+        if changed := differences(then, now):
+            raise ProfileError(
+                f"{self.file}: measured with another configuration ({'; '.join(changed)}); measure again with: "
+                "edgeguard calibrate"
+            )
+
     def conditions(self, ready: Mapping[str, Any]) -> tuple[tuple[Cause, str], ...]:
         """The cause ``profile stale`` with the differences, for the worker whose ``ready`` message this is."""
         if ready is not self._checked:

@@ -54,8 +54,8 @@ of a folder with a manifest are hashed, so a damaged one is named. MODEL is a fo
 
 _COMPILE_HELP = """\
 Loads and warms the model up as a worker does, and keeps what the provider has compiled (TensorRT engines, OpenVINO
-blobs, QNN contexts). It belongs to this model, answer schema, onnxruntime, driver and processor: after a change of any
-of them a start is refused until it has been made again.
+blobs, QNN contexts). It belongs to this model, answer schema, onnxruntime, driver, device and processor: after a change
+of any of them a start is refused until it has been made again.
 """
 
 

@@ -3,10 +3,10 @@
     DIRECTORY/manifest.json, and beside it what the provider wrote; mode 0700
 
 It belongs to one model, head, onnxruntime, provider, options, driver, device and processor: anything else is refused
-with what differs, because a provider that reads a stale one may compile anew in silence, for minutes. It is written into a
-scratch folder and renamed when all of it has reached the disk; the one before goes just before that, so that a power
-cut leaves one, whole, or none. Two compilations of one model wait for each other; what a killed one left, the next
-one removes. Without one the provider compiles while the worker warms up.
+with what differs, because a provider that reads a stale one may compile anew in silence, for minutes. It is written
+into a scratch folder and renamed when all of it has reached the disk; the one before goes just before that, so that a
+power cut leaves one, whole, or none. Two compilations of one model wait for each other; what a killed one left, the
+next one removes. Without one the provider compiles while the worker warms up.
 
 Raises ``ProviderError``.
 """

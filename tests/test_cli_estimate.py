@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from edgeguard.cli.main import main
+from edgeguard.model.inspect import inspect
+from tests.tiny import HEADS, HIDDEN, KV_HEADS, LAYERS, tiny_model
 
 SEVEN_B = ["--parameters", "7e9", "--bits", "16", "--flops", "1e14", "--utilisation", "0.4", "--bandwidth", "1e12"]
 
@@ -122,6 +125,17 @@ def test_everything_that_is_wrong_is_said(
     for word in words:
         assert word in said
     assert "Traceback" not in said
+
+
+def test_a_models_figures_are_those_of_its_folder(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    folder = tiny_model(tmp_path)
+    found = _json(capsys, str(folder), "--flops", "1e11", "--bandwidth", "1e10", "--prompt", "20", "--cached", "100")
+    summary = inspect(folder)
+    assert found["model"]["parameters"] == summary.parameters
+    assert found["model"]["weight_bytes"] == summary.bytes_per_pass
+    assert found["model"]["kv_bytes_per_token"] == 2 * LAYERS * KV_HEADS * (HIDDEN // HEADS) * 4
+    assert found["cache_bytes"] == found["model"]["kv_bytes_per_token"] * (100 + 20)
+    assert found["step_s"] >= found["model"]["weight_bytes"] / 1e10
 
 
 def test_measured_figures_are_this_machines(capsys: pytest.CaptureFixture[str]) -> None:

@@ -138,16 +138,16 @@ def test_mean_plus_three_sigmas_fails_where_the_order_statistic_holds() -> None:
 def test_mean_plus_three_sigmas_fails_on_two_regimes_too() -> None:
     random = np.random.default_rng(6)
     calibrations, true_p99 = regimes(
-        lambda m: random.geometric(1 / 980, m), lambda m: random.geometric(1 / 20, m), n=9_000, runs=200, seed=7
+        lambda m: random.geometric(1 / 980, m), lambda m: random.geometric(1 / 20, m), n=9_000, runs=500, seed=7
     )
     assert np.mean(calibrations.mean(axis=1) + 3 * calibrations.std(axis=1) < true_p99) > 0.9
     _, wrong, _ = covered(calibrations, true_p99)
-    assert wrong <= 0.05 + band(0.05, 200)
+    assert wrong <= 0.05 + band(0.05, 500)
 
 
 def test_a_regime_that_was_never_visited_is_not_covered_and_the_drift_alarm_catches_it() -> None:
     """Calibrated cool, driven hot: every bound is too short, whatever its confidence. The alarm needs a few seconds."""
-    cool = autoregressive(0.0, n=300, runs=300, seed=8)
+    cool = autoregressive(0.0, n=300, runs=500, seed=8)
     hot = 1.3 * autoregressive(0.0, n=300, runs=1, seed=9)[0]
     issued, wrong, _ = covered(cool, 1.3 * math.exp(0.05 * NORMAL_P99))
     assert wrong == issued > 0.9

@@ -222,6 +222,25 @@ def test_an_encoder_with_a_decoder_is_refused(hub: Path) -> None:
         read_model_folder(hub)
 
 
+def test_a_graph_that_reads_an_encoders_output_is_refused_though_its_configuration_says_nothing(hub: Path) -> None:
+    proto = onnx.load(hub / "onnx" / "model_q4.onnx")
+    hidden = helper.make_tensor_value_info("encoder_hidden_states", TensorProto.FLOAT, [1, 4, 64])
+    proto.graph.input.append(hidden)
+    onnx.save(proto, hub / "onnx" / "model_q4.onnx")
+    with pytest.raises(ModelError, match="takes an encoder's output"):
+        read_model_folder(hub)
+
+
+@pytest.mark.parametrize("part", ["encoder", "vision", "speech"])
+def test_a_genai_folder_that_is_more_than_a_decoder_is_refused(part: str, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(MODELS / "genai", tmp_path / "model"))
+    config = json.loads((folder / "genai_config.json").read_bytes())
+    config["model"][part] = {"filename": f"{part}.onnx"}
+    (folder / "genai_config.json").write_text(json.dumps(config))
+    with pytest.raises(ModelError, match=rf"genai_config.json: model.{part}: only models that are nothing but a deco"):
+        read_model_folder(folder)
+
+
 @pytest.mark.parametrize(
     ("keep", "message"),
     [

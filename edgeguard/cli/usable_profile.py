@@ -23,8 +23,7 @@ def require_usable(file: Path, config: Config, *, own_worker: bool = False) -> N
     check = ProfileCheck(file, period_ns=config.timing.period_ns)
     check.require_board()
     if not own_worker:
-        check.require_configuration(
-            configured_identity(config.by_model[0], threads=allowed_threads(config.model.threads))
-        )
+        best = config.by_model[0]  # whose identity is the ladder's
+        check.require_configuration(configured_identity(best, threads=allowed_threads(best.model.threads)))
     if check.warning:
         print(f"edgeguard: warning: {check.warning}", file=sys.stderr)

@@ -103,3 +103,16 @@ def test_the_command_lists_what_a_machine_wants_to_know() -> None:
     argv = [sys.executable, "-m", "edgeguard", "providers", "--json"]
     listed = json.loads(subprocess.run(argv, capture_output=True, text=True, check=True).stdout)
     assert [set(one) for one in listed] == [{"name", "usable", "reason", "remedy", "devices"}] * len(PROVIDERS)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("cpu", "bit-identical however they are split, so there are drafts; cut short inside when they are late"),
+        ("cuda", "without drafts; cut short inside when they are late"),
+        ("tensorrt", "without drafts; run to their end when they are late"),
+        ("qnn", "without drafts; run to their end when they are late"),
+    ],
+)
+def test_a_row_says_whether_passes_may_be_split_and_cut_short(name: str, words: str) -> None:
+    assert find_provider(name).passes == words

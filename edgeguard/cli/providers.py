@@ -53,10 +53,11 @@ def _show(rows: tuple[Provider, ...], findings: list[Finding]) -> None:
     for row, finding in zip(rows, findings, strict=True):
         seen = f"seen on {row.verified}" if row.verified else "not yet seen on one"
         on = f" on {', '.join(finding.devices)}" if finding.devices else ""
-        steady = f"steady clocks: {row.hint}" if row.hint else ""
-        says, then = (f"{row.graph}{on}", steady) if finding.usable else (finding.reason, finding.remedy)
+        steady = [f"steady clocks: {row.hint}"] if row.hint else []
+        works = [f"{row.graph}{on}", f"passes are {row.passes}", *steady]
+        says, *then = works if finding.usable else [finding.reason, finding.remedy]
         lines = [f"{escape(row.hardware)} [dim]({escape(seen)})[/dim]", escape(says)]
-        lines += [f"[dim]{escape(then)}[/dim]"] if then else []
+        lines += [f"[dim]{escape(line)}[/dim]" for line in then]
         here = "[green]usable[/green]" if finding.usable else "[dim]no[/dim]"
         table.add_row(row.name, here, "\n".join(lines))
     Console(highlight=False).print(table)

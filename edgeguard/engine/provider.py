@@ -92,3 +92,15 @@ class Provider:
     device_files: tuple[str, ...] = ()
     hint: str = ""
     verified: str = ""
+
+    @property
+    def stops_inside(self) -> bool:
+        """Whether a running pass can be cut short. ONNX Runtime looks whether it is to end between two operators, and
+        what a provider has compiled, or captured, is one."""
+        return self.compiled is None and not self.captures
+
+    @property
+    def passes(self) -> str:
+        """What its passes are like, in words."""
+        bits = "bit-identical however they are split, so there are drafts" if self.same_bits else "without drafts"
+        return f"{bits}; {'cut short inside' if self.stops_inside else 'run to their end'} when they are late"

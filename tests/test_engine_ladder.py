@@ -224,6 +224,8 @@ def test_a_rung_that_was_never_measured_does_not_run(ladder: tuple[LanguageModel
     rungs = rungs_of(ladder, profile_of("full", "least"))
     assert ask(rungs, left_ns=bounds_ns[0]).rung == "full"
     assert ask(rungs, left_ns=bounds_ns[0] - 1).rung == "least"
+    rungs = rungs_of(ladder, profile_of("full", "brief"))
+    assert ask(rungs, left_ns=bounds_ns[1], margin=2.0).rung == "brief", "the last that has a bound proves itself"
     none = ask(rungs_of(ladder, profile_of("of another ladder")))
     assert none.finish is Finish.INFEASIBLE
     assert none.detail.count("never measured") == len(NAMES)

@@ -77,6 +77,10 @@ class Planner:
             self._paths.dearest(state=state, pending=tokens, cached=cached)
             self._paths.cheapest(state=state, pending=tokens, cached=cached)
 
+    def knows(self, level: ThermalLevel) -> bool:
+        """Whether there is any bound at this level."""
+        return (level, False) in self._scores or (level, True) in self._scores
+
     def plan(self, reaches: Sequence[Reach], *, pending: int, cached: int, left_ns: int, level: ThermalLevel) -> Plan:
         """For a request whose draft has these reaches: the plan that costs least on average among those that fit the
         time left; the one without a draft when none does. ``pending`` tokens of its prompt (at least one) are not

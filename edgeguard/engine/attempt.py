@@ -99,10 +99,12 @@ class Attempt:
         )
 
     def _choose(self) -> list[int]:
-        """The prompt of the rung that runs: of the first whose bound, with the guard's margin, fits; else of the last,
-        if its bound as calibrated does. What it takes to look at one is taken from those below it.
+        """The prompt of the rung that runs: of the first whose bound, with the guard's margin, fits; else of the last
+        that has one, if it fits as calibrated. What it takes to look at one is taken from those below it.
         """
-        looks = [(rung, self._request.margin) for rung in self._rungs[:-1]] + [(self._rungs[-1], 1.0)]
+        level, margin = self._request.level, self._request.margin
+        proving = next((one for one in reversed(self._rungs) if one.planner is None or one.planner.knows(level)), None)
+        looks = [(rung, 1.0 if rung is proving else margin) for rung in self._rungs]
         refusals: list[str] = []
         looked_ns = self._started_ns
         for rung, margin in looks:

@@ -1,7 +1,7 @@
 """The ladder of plans of a simulated worker: what each takes and may take, and which one runs.
 
 As the real worker does it (``edgeguard.engine.attempt``): the first plan whose bound fits with the guard's margin, else
-the last one if its bound fits as calibrated. One plan alone always runs, so that a script can have it come late.
+the last one that has a bound if it fits as calibrated. One plan alone always runs: a script may have it come late.
 Nanoseconds.
 """
 
@@ -49,10 +49,10 @@ class Ladder:
         names = list(self.scripts)
         if self.promise is None or len(names) == 1:
             return names[0], self._bound_ns(self.scripts[names[0]].bounds_ns, request.level)
-        for name in names:
-            margin = 1.0 if name == names[-1] else request.margin
-            bound_ns = self._bound_ns(self.scripts[name].bounds_ns, request.level)
-            if bound_ns is not None and bound_ns * margin <= left_ns:
+        bounds_ns = {name: self._bound_ns(script.bounds_ns, request.level) for name, script in self.scripts.items()}
+        known = [(name, bound_ns) for name, bound_ns in bounds_ns.items() if bound_ns is not None]
+        for name, bound_ns in known:
+            if bound_ns * (1.0 if name == known[-1][0] else request.margin) <= left_ns:
                 return name, bound_ns
         return None
 

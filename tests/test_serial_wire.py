@@ -6,10 +6,14 @@ from pathlib import Path
 
 import pytest
 from plant import PLANT
+from robot import CONFIG
 
+from edgeguard.clock import SystemClock
 from edgeguard.errors import ConfigError
+from edgeguard.link.motor import MotorAxis
+from edgeguard.link.simulator import Simulator
 from edgeguard.runtime.assembly import assemble
-from edgeguard.runtime.serial_wire import command_wire_ns
+from edgeguard.runtime.serial_wire import SerialWire, command_wire_ns
 
 
 def write(folder: Path, *, baud: int, tick_ms: int) -> Path:
@@ -48,3 +52,19 @@ def test_frames_that_do_not_fit_the_tick_are_refused_with_the_way_out(
     with pytest.raises(ConfigError) as refused:
         assemble(write(tmp_path, baud=baud, tick_ms=tick_ms))
     assert says in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("timeout_ms", "says"), [(80, ""), (40, "link time-out 40 ms, not the 80 ms of link.timeout_ms")]
+)
+def test_a_motor_controller_with_another_link_time_out_is_named(tmp_path: Path, timeout_ms: int, says: str) -> None:
+    file, clock = tmp_path / "robot.toml", SystemClock()
+    file.write_text(CONFIG)
+    axes = [MotorAxis(name="linear", accel=4, decel=4)]
+    with Simulator(axes=axes, link_timeout_ms=timeout_ms) as motors:
+        wire = SerialWire(assemble(file).config, port=motors.port)
+        while not wire.poll(now_ns=clock.now_ns()).up:
+            clock.sleep_until_ns(clock.now_ns() + 1_000_000)
+        assert (motors.port in wire.note, "link time-out" in wire.note) == (True, bool(says))
+        assert says in wire.note
+        wire.close()

@@ -123,7 +123,7 @@ class GuardProcess:
             scheduling=self._real_time.scheduling,
             memory=self._real_time.memory,
             guarantee=self._wire.guarantee,
-            link=f"{status.link} ({self._wire.port_note})" if self._wire.port_note else status.link,
+            link=f"{status.link} ({self._wire.note})" if self._wire.note else status.link,
             counters={**status.counters, **self._audience.counters},
         )
 

@@ -37,7 +37,8 @@ class SerialWire:
         self.guarantee = wire_guarantee(config)
         self._path = path
         self._at_start = False
-        self.port_note = ""
+        self._port_note = ""
+        self._timeout_ms = round(ms_from_ns(config.link.timeout_ns))
         self._link = Link(
             open_port=self._open,
             codec=wire_codec(config),
@@ -55,6 +56,15 @@ class SerialWire:
     def fileno(self) -> int | None:
         return self._link.fileno()
 
+    @property
+    def note(self) -> str:
+        """Which port it is, and where the motor controller is set otherwise than the configuration; for people."""
+        theirs_ms = self._link.status.controller_timeout_ms
+        if theirs_ms in (None, self._timeout_ms):
+            return self._port_note
+        other = f"link time-out {theirs_ms} ms, not the {self._timeout_ms} ms of link.timeout_ms"
+        return f"{self._port_note}; the motor controller's own {other}"
+
     def poll(self, *, now_ns: int) -> LinkStatus:
         return self._link.poll(now_ns=now_ns)
 
@@ -67,7 +77,7 @@ class SerialWire:
 
     def _open(self) -> SerialPort:
         port = SerialPort(path=self._path, baud=self._baud, name_holder=self._at_start)
-        self.port_note = f"{port.path}, {port.latency}"
+        self._port_note = f"{port.path}, {port.latency}"
         return port
 
 

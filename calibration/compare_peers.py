@@ -1,7 +1,8 @@
 """Time to command of edgeguard and of the systems that make the same command, on the same weights, in one run.
 
-    python calibration/compare_peers.py [--requests 60] [--llama-server PATH] [--openvino-python PYTHON]
-                                        [--genai-folder FOLDER] [--rates NAME=PP,TG] [--samples FILE] [--json]
+    python calibration/compare_peers.py [--requests 60] [--provider cuda] [--llama-server PATH]
+                                        [--openvino-python PYTHON] [--genai-folder FOLDER] [--rates NAME=PP,TG]
+                                        [--samples FILE] [--json]
 
 Every system is a process of its own in its best honest configuration, which the output states; all are asked the same
 questions in an order that is drawn anew for each, and whoever is not being asked is stopped, not spinning. Time runs
@@ -17,6 +18,7 @@ In the object that ``--json`` prints, a system's times are those of the unchange
 
 ``same answers`` should be all where the graph is the same (its passes of one token have other bits, which may decide a
 near tie); ~ is how far two ways to compute with one file agree; ≠ has other weights and enters no ratio.
+``--provider`` is edgeguard's and onnxruntime-genai's; the others run the CPU's kernels, and are asked there only.
 ``--rates`` adds a system that was not run, by its rates of prompt and of generation (tokens per second): its row is
 marked as an estimate, and no ratio knows of it.
 """
@@ -44,13 +46,13 @@ from peers.openvino import NAME as OPENVINO
 from peers.openvino import open_openvino
 from peers.ours import Edgeguard
 from peers.system import AbsentError, System
-from peers.task import ROBOT, Question, Task, walk
+from peers.task import Question, Task, robot_on, walk
 from rich.console import Console
 from rich.table import Table
 
 from edgeguard.bench.subject import model_folder
 from edgeguard.cli.progress import progress_bars
-from edgeguard.config import Config, load_config
+from edgeguard.config import Config
 from edgeguard.engine.model_parts import read_model_parts
 from edgeguard.errors import EdgeguardError
 from edgeguard.model.fetch import fetch
@@ -83,8 +85,9 @@ def main() -> int:
         parser.error(f"--requests: at least {BLOCKS}")
     absent: dict[str, str] = {}
     try:
-        with progress_bars() as progress:
-            found, held, task = measure(load_config(ROBOT), arguments, absent=absent, progress=progress)
+        with TemporaryDirectory() as scratch, progress_bars() as progress:
+            config = robot_on(arguments.provider, Path(scratch))
+            found, held, task = measure(config, arguments, absent=absent, progress=progress)
     except EdgeguardError as error:
         print(f"compare_peers: {error}", file=sys.stderr)
         return error.exit_code
@@ -114,10 +117,15 @@ def measure(
         }
         example = streams[UNCHANGED][0]
         peers: Mapping[str, Callable[[], System]] = {
-            **genai_rows(task=task, recipe=recipe, own=arguments.genai_folder, example=example),
+            **genai_rows(
+                task=task, recipe=recipe, provider=arguments.provider, own=arguments.genai_folder, example=example
+            ),
             LLAMA: partial(_open_llama, arguments.llama_server, gguf=gguf, task=task, example=example),
             OPENVINO: partial(open_openvino, task=task, gguf=gguf, python=arguments.openvino_python, example=example),
         }
+        if arguments.provider != "cpu":
+            absent |= dict.fromkeys((LLAMA, OPENVINO), "it is asked on the CPU only")
+            peers = {name: opening for name, opening in peers.items() if name not in absent}
         systems: list[System] = [ours]
         for name in _progress_over(tuple(peers), "starting", progress):
             try:
@@ -211,6 +219,7 @@ def _estimate(text: str) -> Estimate:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--requests", type=int, default=60, help="of each stream and system (default: 60)")
+    parser.add_argument("--provider", default="cpu", help="the execution provider (default: cpu)")
     parser.add_argument("--llama-server", type=Path, metavar="PATH", help="llama.cpp's server, to compare with it too")
     parser.add_argument(
         "--openvino-python",

@@ -16,7 +16,7 @@ from peers.figures import figures
 from peers.llama_cpp import LlamaServer
 from peers.ours import Edgeguard
 from peers.system import AbsentError, ChildSystem, System, Timed, Weights
-from peers.task import ROBOT, Question, Task, walk
+from peers.task import ROBOT, Question, Task, robot_on, walk
 
 from edgeguard.bench.observations import draw_fields
 from edgeguard.config import Config, load_config
@@ -88,6 +88,12 @@ def test_the_robot_has_the_sizes_that_are_stated() -> None:
     assert len(load_config(ROBOT).fields) == 6
 
 
+def test_the_robot_runs_on_the_provider_that_is_asked_for(tmp_path: Path) -> None:
+    config = robot_on("cuda", tmp_path)
+    assert load_config(config.file).model.provider == "cuda"
+    assert robot_on("cpu", tmp_path).schema == config.schema == load_config(ROBOT).schema
+
+
 def test_a_llama_server_is_started_asked_and_stopped(task: Task, question: Question, tmp_path: Path) -> None:
     answers = json.dumps(['left","speed":0.4', 'up","speed":0.4'])
     command = [sys.executable, str(SERVER), answers]
@@ -137,7 +143,14 @@ def test_everybody_is_asked_by_turns(config: Config, folder: Path, task: Task) -
             ]
             for stream in (UNCHANGED, CHANGED)
         }
-        load = {"folder": str(folder), "threads": 1, "capacity": 512, "fast_forward": True, "ngram": False}
+        load = {
+            "folder": str(folder),
+            "provider": "cpu",
+            "threads": 1,
+            "capacity": 512,
+            "fast_forward": True,
+            "ngram": False,
+        }
         example = streams[UNCHANGED][0].text
         with child(task, package="onnxruntime-genai", **load, warm_up=1, example=example) as genai:
             held = hold([ours, genai], floor, streams, progress=silent, busy_limit=math.inf)

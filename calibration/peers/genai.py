@@ -12,23 +12,31 @@ from edgeguard.engine.session import allowed_threads
 from edgeguard.model.build import build
 from edgeguard.model.options import Logits
 from edgeguard.model.recipe import Recipe
-from peers.system import ChildSystem, System, Weights
+from peers.system import AbsentError, ChildSystem, System, Weights
 from peers.task import Question, Task
 
 PACKAGE = "onnxruntime-genai"
+PROVIDERS = {"cpu": "cpu", "cuda": "cuda", "nv_tensorrt_rtx": "NvTensorRtRtx", "webgpu": "WebGPU"}
+"""As onnxruntime-genai calls those that run the graph with a shared cache, which is the one that it takes from us."""
+
 CAPACITY = 512
 WARM_UP = 3
 
 
-def rows(*, task: Task, recipe: Recipe, own: Path | None, example: Question) -> Mapping[str, Callable[[], System]]:
+def rows(
+    *, task: Task, recipe: Recipe, provider: str, own: Path | None, example: Question
+) -> Mapping[str, Callable[[], System]]:
     """Each way to run it, by name. Our folder has logits of the last token only, which is what ``prune_lm_head`` makes;
     to verify a draft its n-gram decoding needs all of them, so that row has a folder built with those.
     """
     every = replace(recipe, build=replace(recipe.build, logits=Logits.ALL))
 
     def opened(name: str, folder: Callable[[], Path], *, fast_forward: bool, ngram: bool, weights: Weights) -> System:
+        if provider not in PROVIDERS:
+            raise AbsentError(f"onnxruntime-genai does not run on {provider}")
         load = {
             "folder": str(folder()),
+            "provider": PROVIDERS[provider],
             "threads": allowed_threads(0),
             "capacity": CAPACITY,
             "fast_forward": fast_forward,

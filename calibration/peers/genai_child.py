@@ -23,6 +23,9 @@ def load(request: dict[str, Any]) -> tuple[str, Answering]:
     config = genai.Config(request["folder"])
     session_options = {"intra_op_num_threads": request["threads"]}
     config.overlay(json.dumps({"model": {"decoder": {"session_options": session_options}}}))
+    config.clear_providers()
+    if request["provider"] != "cpu":
+        config.append_provider(request["provider"])
     model = genai.Model(config)
     tokenizer = genai.Tokenizer(model)
     params = genai.GeneratorParams(model)
@@ -56,7 +59,7 @@ def load(request: dict[str, Any]) -> tuple[str, Answering]:
     ways += ["fast-forward tokens"] if request["fast_forward"] else []
     ways += [f"n-gram {NGRAM}, {DRAFT_TOKENS} draft tokens"] if request["ngram"] else []
     ways += ["rewind_to the common prefix", f"{request['threads']} threads"]
-    return f"onnxruntime-genai {genai.__version__}: {', '.join(ways)}", answer
+    return f"onnxruntime-genai {genai.__version__} on {request['provider']}: {', '.join(ways)}", answer
 
 
 if __name__ == "__main__":

@@ -33,8 +33,8 @@ class Edgeguard(System):
         self._task, self._asked = task, 0
         identity = ready.identity
         self.settings = (
-            f"edgeguard {__version__}, onnxruntime {identity['onnxruntime']}: drafts {identity['drafts']}; head "
-            f"{identity['head']}; {identity['threads']} threads"
+            f"edgeguard {__version__}, onnxruntime {identity['onnxruntime']} on {identity['provider']}: drafts "
+            f"{identity['drafts']}; head {identity['head']}; {identity['threads']} threads"
         )
 
     def ask(self, question: Question) -> Timed:

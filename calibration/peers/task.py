@@ -19,7 +19,7 @@ from tokenizers import Tokenizer
 from edgeguard.answer import Field, parse_answer
 from edgeguard.answer.text import around_values
 from edgeguard.bench.observations import draw_fields
-from edgeguard.config import Config
+from edgeguard.config import Config, load_config
 from edgeguard.engine.model_parts import ModelParts
 from edgeguard.errors import AnswerError
 from edgeguard.types import Value
@@ -29,6 +29,13 @@ SEED = 1
 TRIES = 200
 CHANGING_SHARE = 1 / 3
 """Of the observation's fields, from one observation to the next."""
+
+
+def robot_on(provider: str, scratch: Path) -> Config:
+    """The robot's configuration with this execution provider, in a file of its own, which is what a worker reads."""
+    file = scratch / ROBOT.name
+    file.write_text(ROBOT.read_text().replace('provider = "cpu"', f'provider = "{provider}"'))
+    return load_config(file)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

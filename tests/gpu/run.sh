@@ -38,8 +38,8 @@ if [ "$provider" != tensorrt ]; then
 fi
 
 step "calibrated, at the robot's period"
-"$edgeguard" calibrate "$work/robot.toml" --quick --out "$work/robot.profile.json"
+"$edgeguard" calibrate "$work/robot.toml" --quick --limit 1 --out "$work/robot.profile.json" || echo "exit code $?"
 
 step "beside the peers"
-"$work/venv/bin/pip" install --quiet onnxruntime-genai-cuda || true
-"$work/venv/bin/python" calibration/compare_peers.py --requests 50 || true
+"$work/venv/bin/pip" install --quiet onnxruntime-genai-cuda || echo "no onnxruntime-genai for this machine"
+"$work/venv/bin/python" calibration/compare_peers.py --provider "$provider" --requests 20

@@ -64,15 +64,18 @@ def test_any_gzip_reads_it(tmp_path: Path) -> None:
 
 
 def test_a_power_cut_at_any_byte_costs_the_line_that_was_being_written(tmp_path: Path) -> None:
-    journal = journal_of(tmp_path, 2)
+    journal, ends = journal_of(tmp_path, 0), []
+    begun = journal.file.stat().st_size
+    for number in range(3):
+        journal.add(block(number))
+        ends.append(journal.file.stat().st_size)
     whole = journal.file.read_bytes()
-    for size in range(len(whole) - 1, len(whole) // 2, -7):
+    for size in (*range(begun, len(whole), 11), *ends, *(end - 1 for end in ends)):
         journal.file.write_bytes(whole[:size])
-        found = journal.resume(WHAT)
-        assert found.blocks in ([block(0), block(1)], [block(0)], [])
-        kept = len(found.blocks)
+        kept = [block(number) for number, end in enumerate(ends) if end <= size]
+        assert journal.resume(WHAT).blocks == kept
         journal.add(block(99))  # it goes on behind the last whole line
-        assert journal.resume(WHAT).blocks == [*[block(0), block(1)][:kept], block(99)]
+        assert journal.resume(WHAT).blocks == [*kept, block(99)]
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from edgeguard.budget import (
     parse_profile,
     profile_text,
 )
-from edgeguard.budget.profile import OtherModel
+from edgeguard.budget.cost import OtherModel
 from edgeguard.errors import ProfileError
 from edgeguard.types import ThermalLevel
 

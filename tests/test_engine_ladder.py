@@ -11,7 +11,7 @@ import pytest
 from edgeguard.answer import read_schema
 from edgeguard.bench.memory import memory_of
 from edgeguard.budget import Bound, PassCost, Profile, Schedule, profile_text
-from edgeguard.budget.profile import OtherModel
+from edgeguard.budget.cost import OtherModel
 from edgeguard.clock import NS_PER_MS, NS_PER_S, FakeClock, SystemClock
 from edgeguard.config import Config, load_config
 from edgeguard.engine.attempt import Attempt, EndedError, Rung

@@ -24,7 +24,7 @@ from edgeguard.bench.calibration.sampling import Block
 from edgeguard.bench.calibration.verdict import Overhead, judge
 from edgeguard.bench.calibration.words import cell_name
 from edgeguard.budget import Bound, PassTimes, Profile, RequestTimes, Schedule, Soak, parse_profile, profile_text
-from edgeguard.budget.profile import OtherModel
+from edgeguard.budget.cost import OtherModel
 from edgeguard.budget.roofline import Machine, Model
 from edgeguard.cli.main import main
 from edgeguard.clock import NS_PER_MS

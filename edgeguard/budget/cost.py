@@ -108,6 +108,20 @@ class PassCost:
         return max(slopes, default=prices[0] / sizes[0])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherModel:
+    """What the passes of a further model cost, where the ``rungs`` of a ladder ask it instead of the first."""
+
+    rungs: tuple[str, ...]
+    cost: PassCost
+    sweep: tuple[PassTimes, ...]
+
+
+def cost_of(rung: str, *, first: PassCost, others: Iterable[OtherModel]) -> PassCost:
+    """That of the model which this rung asks."""
+    return next((one.cost for one in others if rung in one.rungs), first)
+
+
 def median(values: Sequence[float]) -> float:
     """The middle value, or the mean of the middle two. (Importing ``statistics`` would cost the guard 10 ms.)"""
     ordered, half = sorted(values), len(values) // 2

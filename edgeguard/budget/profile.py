@@ -11,10 +11,11 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
-from edgeguard.budget.cost import PassCost, PassTimes
+from edgeguard.budget.cost import OtherModel, PassCost, PassTimes, cost_of
 from edgeguard.types.board import ThermalLevel
 
 KINDS = ("provisional", "quick", "full")
@@ -118,20 +119,6 @@ class Soak:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OtherModel:
-    """What the passes of a further model cost, where the ``rungs`` of a ladder ask it instead of the first."""
-
-    rungs: tuple[str, ...]
-    cost: PassCost
-    sweep: tuple[PassTimes, ...]
-
-
-def cost_of(rung: str, *, first: PassCost, others: Iterable[OtherModel]) -> PassCost:
-    """That of the model which this rung asks."""
-    return next((one.cost for one in others if rung in one.rungs), first)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
     """One calibration. ``created`` is a label for people. ``margin`` (at least 1) stretches every bound in service: a
     quick calibration has seen neither heat nor restarts. ``soak`` is ``None`` when the board was not heated.
@@ -161,14 +148,9 @@ class Profile:
         for it runs where no better one fits.
         """
         reached = {bound.rung for bound in self.bounds if bound.level is self.reached}
-        longest = [
-            max(
-                [bound for bound in cell if not bound.drafted] or cell,
-                key=lambda bound: bound.bound_ns,
-            )
-            for cell in ([bound for bound in self.bounds if bound.rung == rung] for rung in sorted(reached))
-        ]
-        return min(longest, key=lambda bound: bound.bound_ns).times(self.margin)
+        cells = ([bound for bound in self.bounds if bound.rung == rung] for rung in sorted(reached))
+        longest = [max([one for one in cell if not one.drafted] or cell, key=_LENGTH) for cell in cells]
+        return min(longest, key=_LENGTH).times(self.margin)
 
     @property
     def rungs(self) -> tuple[str, ...]:
@@ -178,11 +160,9 @@ class Profile:
     @property
     def by_model(self) -> tuple[Profile, ...]:
         """One for each model, the best rung's first: its prices, and bounds and requests of the rungs that ask it."""
-        elsewhere = {rung for one in self.others for rung in one.rungs}
+        others = {rung for one in self.others for rung in one.rungs}
         asking = dict.fromkeys([*self.rungs, *(one.rung for one in self.requests)])
-        first = OtherModel(
-            rungs=tuple(rung for rung in asking if rung not in elsewhere), cost=self.cost, sweep=self.sweep
-        )
+        first = OtherModel(rungs=tuple(rung for rung in asking if rung not in others), cost=self.cost, sweep=self.sweep)
         return tuple(
             replace(
                 self,
@@ -238,6 +218,9 @@ class Profile:
         then = {"placement": self.placement} if self.placement and placement else {}
         now = {"placement": placement} if then else {}
         return differences({**self.fingerprint, **then}, {**fingerprint, **now})
+
+
+_LENGTH = attrgetter("bound_ns")
 
 
 def differences(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:

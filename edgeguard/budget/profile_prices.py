@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from edgeguard.budget.cost import PassCost, PassTimes
-from edgeguard.budget.profile import OtherModel
+from edgeguard.budget.cost import OtherModel, PassCost, PassTimes
 from edgeguard.budget.profile_columns import MOST, is_number, named_values, read_integers
 from edgeguard.config.reader import Table
 

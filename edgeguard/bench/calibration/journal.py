@@ -22,7 +22,7 @@ from typing import Any
 
 from edgeguard.bench.calibration.sampling import Block
 from edgeguard.budget import PassCost, PassTimes, Soak, differences
-from edgeguard.budget.profile import OtherModel, cost_of
+from edgeguard.budget.cost import OtherModel, cost_of
 from edgeguard.clock import ms_from_ns
 from edgeguard.errors import ProfileError
 from edgeguard.plain import from_plain, to_plain

@@ -10,7 +10,7 @@ from edgeguard.bench.calibration.sample import Sample
 from edgeguard.bench.calibration.sampling import Tally
 from edgeguard.bench.calibration.scoring import fit_cost
 from edgeguard.bench.calibration.sweep import time_passes
-from edgeguard.budget.profile import OtherModel
+from edgeguard.budget.cost import OtherModel
 
 
 def price_models(rig: Rig, *, limit: float) -> Priced:

@@ -47,6 +47,7 @@ def tiny_model(
     embedding_type: str = "Q8_0",
     head_type: str | None = None,
     other_types: Mapping[str, str] = MappingProxyType({}),
+    layers: int = LAYERS,
     accuracy_level: int = 4,
     logits: str = "last",
     adapter: Path | None = None,
@@ -64,6 +65,7 @@ def tiny_model(
         embedding_type=embedding_type,
         head_type=head_type,
         other_types=other_types,
+        layers=layers,
     )
     recipe = tiny_recipe(path, accuracy_level=accuracy_level, logits=logits)
     recipe = replace(recipe, adapter=adapter, build=replace(recipe.build, **options))
@@ -89,6 +91,7 @@ def write_tiny_gguf(
     embedding_type: str = "Q8_0",
     head_type: str | None = None,
     other_types: Mapping[str, str] = MappingProxyType({}),
+    layers: int = LAYERS,
     architecture: str = "llama",
     change: Callable[[gguf.GGUFWriter], None] | None = None,
 ) -> None:
@@ -99,7 +102,7 @@ def write_tiny_gguf(
     """
     tokens, merges = tiny_vocabulary()
     writer = gguf.GGUFWriter(path, architecture)
-    writer.add_block_count(LAYERS)
+    writer.add_block_count(layers)
     writer.add_context_length(CONTEXT)
     writer.add_embedding_length(HIDDEN)
     writer.add_feed_forward_length(FEED_FORWARD)
@@ -130,7 +133,7 @@ def write_tiny_gguf(
 
     kv = KV_HEADS * HIDDEN // HEADS
     add_matrix("token_embd", len(tokens), HIDDEN, embedding_type)
-    for layer in range(LAYERS):
+    for layer in range(layers):
         block = f"blk.{layer}"
         add_norm(f"{block}.attn_norm")
         add_matrix(f"{block}.attn_q", HIDDEN, HIDDEN, weight_type)

@@ -168,6 +168,8 @@ MISTAKES = {
     "an age of tomorrow": (["calibrate", "robot.toml", "--age-ms", "-1"], 2, "--age-ms: -1 is not an age"),
     "no time": (["log", "show", "flight.log", "--from", "inf"], 2, "--from: inf is not a time in seconds"),
     "no time either": (["replay", "flight.log", "--to", "1e300"], 2, "--to: 1e300 is not a time in seconds"),
+    "no time to wait": (["status", "--wait-armed", "nan"], 2, "--wait-armed: nan is not a time in seconds"),
+    "a slip in a command": (["calibrat", "robot.toml"], 2, "there is no 'calibrat': did you mean 'calibrate'?"),
     "no command": ([], 2, "edgeguard demo"),
 }
 

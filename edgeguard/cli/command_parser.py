@@ -6,7 +6,9 @@ Knows nothing of what the commands do.
 from __future__ import annotations
 
 import argparse
+import difflib
 import textwrap
+from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
@@ -30,3 +32,11 @@ class CommandParser(argparse.ArgumentParser):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(formatter_class=HelpFormatter, **options)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """As argparse does, but a command with a slip in it is answered with the nearest, not with all of them."""
+        names: Sequence[str] = list(action.choices or ())
+        near = difflib.get_close_matches(str(value), names, n=1)
+        if action.choices is not None and value not in action.choices and near:
+            raise argparse.ArgumentError(action, f"there is no {value!r}: did you mean {near[0]!r}?")
+        super()._check_value(action, value)

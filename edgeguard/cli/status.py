@@ -6,6 +6,7 @@ import argparse
 import json
 
 from edgeguard.cli.run import add_sockets
+from edgeguard.cli.times import read_seconds_ns
 from edgeguard.clock import NS_PER_MS, NS_PER_S, SystemClock, ms_from_ns
 from edgeguard.errors import WorkerError
 from edgeguard.plain import to_plain
@@ -37,7 +38,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--json", action="store_true", help="print one JSON object (one a line with --watch)")
     until = parser.add_mutually_exclusive_group()
     until.add_argument("--watch", action="store_true", help="go on until interrupted")
-    until.add_argument("--wait-armed", type=float, metavar="SECONDS", help="wait so long until it is armed")
+    until.add_argument("--wait-armed", dest="wait_armed_ns", type=read_seconds_ns, metavar="SECONDS", help="wait so long until it is armed")
     parser.set_defaults(func=run)
 
 
@@ -45,10 +46,10 @@ def run(arguments: argparse.Namespace) -> int:
     with ServiceClient.any(arguments.sockets or default_sockets()) as client:
         if arguments.watch:
             _watch(client, as_json=arguments.json)
-        if arguments.wait_armed is None:
+        if arguments.wait_armed_ns is None:
             status = client.status()
         else:
-            status = _wait_armed(client, timeout_s=arguments.wait_armed)
+            status = _wait_armed(client, timeout_ns=arguments.wait_armed_ns)
     print(json.dumps(to_plain(status), indent=2) if arguments.json else "\n".join(_lines(status)))
     return 0
 
@@ -65,12 +66,12 @@ def _watch(client: ServiceClient, *, as_json: bool) -> None:
         clock.sleep_until_ns(clock.now_ns() + _AGAIN_NS)
 
 
-def _wait_armed(client: ServiceClient, *, timeout_s: float) -> Status:
+def _wait_armed(client: ServiceClient, *, timeout_ns: int) -> Status:
     clock = SystemClock()
-    give_up_ns = clock.now_ns() + round(timeout_s * NS_PER_S)
+    give_up_ns = clock.now_ns() + timeout_ns
     while (status := client.status()).mode is not Mode.ARMED:
         if clock.now_ns() >= give_up_ns:
-            raise WorkerError(f"not armed after {timeout_s:g} s: {_headline(status)} (worker: {status.worker})")
+            raise WorkerError(f"not armed after {timeout_ns / NS_PER_S:g} s: {_headline(status)} (worker: {status.worker})")
         clock.sleep_until_ns(clock.now_ns() + 50 * NS_PER_MS)
     return status
 

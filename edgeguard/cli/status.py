@@ -38,7 +38,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--json", action="store_true", help="print one JSON object (one a line with --watch)")
     until = parser.add_mutually_exclusive_group()
     until.add_argument("--watch", action="store_true", help="go on until interrupted")
-    until.add_argument("--wait-armed", dest="wait_armed_ns", type=read_seconds_ns, metavar="SECONDS", help="wait so long until it is armed")
+    until.add_argument(
+        "--wait-armed", dest="wait_armed_ns", type=read_seconds_ns, metavar="SECONDS",
+        help="wait so long until it is armed",
+    )  # fmt: skip
     parser.set_defaults(func=run)
 
 
@@ -71,7 +74,8 @@ def _wait_armed(client: ServiceClient, *, timeout_ns: int) -> Status:
     give_up_ns = clock.now_ns() + timeout_ns
     while (status := client.status()).mode is not Mode.ARMED:
         if clock.now_ns() >= give_up_ns:
-            raise WorkerError(f"not armed after {timeout_ns / NS_PER_S:g} s: {_headline(status)} (worker: {status.worker})")
+            stands = f"{_headline(status)} (worker: {status.worker})"
+            raise WorkerError(f"not armed after {timeout_ns / NS_PER_S:g} s: {stands}")
         clock.sleep_until_ns(clock.now_ns() + 50 * NS_PER_MS)
     return status
 

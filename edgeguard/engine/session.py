@@ -7,7 +7,6 @@ a provider does not run on the CPU; all are errors here. Raises ``MissingExtraEr
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -23,29 +22,9 @@ from edgeguard.engine.head import Head
 from edgeguard.engine.placement import RECORD_ASSIGNMENT, audit, profiled, recorded, records_assignment
 from edgeguard.engine.plugin import missing_device, plugin_devices
 from edgeguard.engine.provider import Provider
-from edgeguard.errors import ConfigError, MissingExtraError, ModelError, ProviderError
+from edgeguard.engine.session_options import SESSION_DEFAULTS, check_options, chosen_options, refuse_unknown_keys
+from edgeguard.errors import MissingExtraError, ModelError, ProviderError
 from edgeguard.extras import install_command
-
-SESSION_DEFAULTS: Mapping[str, str] = {
-    "session.force_spinning_stop": "1",  # threads spin during a pass and sleep after it: right for a periodic load
-    "session.dynamic_block_base": "4",  # the documented cure for latency variance: threads that finish early get more
-    # Denormals are computed in microcode, tens of times slower. It also changes the thread that opens the session.
-    "session.set_denormal_as_zero": "1",
-}
-
-SESSION_KEYS = (
-    *SESSION_DEFAULTS,
-    "session.disable_prepacking",
-    "session.intra_op.allow_spinning",
-    "session.intra_op_thread_affinities",
-    "session.qdq_matmulnbits_accuracy_level",
-    "session.use_device_allocator_for_initializers",
-    "optimization.disable_specified_optimizers",
-    "optimization.enable_gelu_approximation",
-    "mlas.enable_gemm_fastmath_arm64_bfloat16",
-)
-"""What a configuration may set (onnxruntime_session_options_config_keys.h, 1.23): keys that change how a pass is
-computed. Keys that make the runtime read or write other files are left out on purpose."""
 
 _EXTERNAL_DATA_FOLDER = "session.model_external_initializers_file_folder_path"
 
@@ -109,11 +88,11 @@ def open_session(
     """A session that runs on ``provider`` and nowhere else, with the inputs and outputs that the folder names.
 
     Its graph is the folder's, or the one that ``head`` has made of it, or what the provider has compiled that to.
-    ``provider_options`` and ``session_options`` add to and win over the defaults of the row and of this module;
+    ``provider_options`` and ``session_options`` add to and win over the defaults of the row and of every session;
     ``dimensions`` are open in the graph and fixed in the session; ``custom_ops`` are libraries that have been checked.
     """
     runtime = import_runtime(provider)
-    _refuse_unknown_keys(session_options)
+    refuse_unknown_keys(session_options)
     chosen = {**chosen_options(provider, provider_options, threads=threads), **compiled.provider_options}
     options = runtime.SessionOptions()
     options.intra_op_num_threads = threads
@@ -141,31 +120,6 @@ def open_session(
         _check_signature(session, folder, head, provider)
         placed = recorded(session) if records_assignment(runtime) else profiled(session, folder)
     return Opened(session=session, placement=audit(placed, provider))
-
-
-def chosen_options(provider: Provider, configured: Mapping[str, str], *, threads: int) -> dict[str, str]:
-    """The row's options and the configured ones; ``ConfigError`` for one that the provider does not know."""
-    names = provider.option_names
-    problems = []
-    for key in configured:
-        if names and key not in names:
-            near = difflib.get_close_matches(key, names, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"
-            problems.append(f"model.provider_options: {provider.name} has no option {key!r}; {hint}")
-    if problems:
-        raise ConfigError(problems)
-    own = {} if provider.threads_option is None else {provider.threads_option: str(threads)}
-    return {**provider.options, **own, **configured}
-
-
-def check_options(session: Any, provider: Provider, chosen: Mapping[str, str]) -> None:
-    """What a provider of unknown options does not report back, it has not understood."""
-    if provider.option_names:
-        return
-    reported = session.get_provider_options().get(provider.ort_name, {})
-    unknown = sorted(chosen.keys() - reported.keys())
-    if unknown:
-        raise ProviderError(f"model.provider_options: {provider.name} did not take {', '.join(unknown)}")
 
 
 def _register(options: Any, library: Path) -> None:
@@ -202,8 +156,8 @@ def _opened(
         graph = folder.graph
         raise ModelError(
             f"{graph.path} (IR version {graph.ir_version}, opset {graph.opset}) cannot be opened by onnxruntime "
-            f"{runtime.__version__} on {provider.name}: {_first_line(error)}; build the model again, or install an "
-            "onnxruntime that knows it"
+            f"{runtime.__version__} on {provider.name}: {_first_line(error)}; build the model again, or take a "
+            f"newer {provider.package or 'onnxruntime'} (pip install --upgrade)"
         ) from error
     if session.get_providers()[0] != provider.ort_name:
         raise ProviderError(
@@ -211,17 +165,6 @@ def _opened(
             "'edgeguard providers' says what this machine lacks for it"
         )
     return session
-
-
-def _refuse_unknown_keys(session_options: Mapping[str, str]) -> None:
-    problems = []
-    for key in session_options:
-        if key not in SESSION_KEYS:
-            near = difflib.get_close_matches(key, SESSION_KEYS, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(SESSION_KEYS)}"
-            problems.append(f"model.session_options: unknown key {key!r}, which onnxruntime would pass over; {hint}")
-    if problems:
-        raise ConfigError(problems)
 
 
 def _check_signature(session: Any, folder: ModelFolder, head: Head, provider: Provider) -> None:

@@ -32,6 +32,7 @@ from edgeguard.budget.drift import REPROOF
 from edgeguard.clock import NS_PER_MS, NS_PER_S, SystemClock, ms_from_ns
 from edgeguard.config import Config, load_config
 from edgeguard.demo.summary import GRACE_NS
+from edgeguard.errors import BusyError
 from edgeguard.guard.events import EventName
 from edgeguard.guard.forecast import MARGIN
 from edgeguard.link.controller_log import StopCause
@@ -109,10 +110,11 @@ def board(first: None, tmp_path_factory: pytest.TempPathFactory) -> Board:
     folder = tmp_path_factory.mktemp("robot")
     model = tiny_model(folder, layers=LAYERS)
     for period_ms in PERIODS_MS:
-        board = calibrated(folder, model, period_ms=period_ms)
-        if 2 * board.disarming_ns <= board.config.timing.deadline_ns:
-            return board
-    pytest.skip(f"this machine is too busy: a bound of {board.bound_ns / 1e6:.0f} ms leaves no room for a quota")
+        with contextlib.suppress(BusyError):
+            board = calibrated(folder, model, period_ms=period_ms)
+            if 2 * board.disarming_ns <= board.config.timing.deadline_ns:
+                return board
+    pytest.skip("this machine is too busy: no bound can be named that leaves room for a quota to tell")
 
 
 def calibrated(folder: Path, model: Path, *, period_ms: int) -> Board:
@@ -122,7 +124,7 @@ def calibrated(folder: Path, model: Path, *, period_ms: int) -> Board:
     }  # fmt: skip
     config, profile = load_config(write_config(folder, *changes.items())), folder / "robot.profile.json"
     subject = replace(model_subject(config), command=lambda _, prices: command(config, prices))
-    effort = replace(HASTY, percentile=0.9, margin=ROOM)
+    effort = replace(HASTY, percentile=0.9, margin=ROOM, limit_ns=90 * NS_PER_S)
     measured = calibrate(config, clock=CLOCK, out=profile, effort=effort, subject=subject)
     return Board(config=config, profile=profile, bound_ns=measured.bound.bound_ns)
 
@@ -260,9 +262,10 @@ def test_a_quota_disarms_the_model_delays_no_frame_and_only_a_proof_arms_it_agai
     assert sources(disarmed) == {Source.SAFE}
     assert all(Cause.DRIFT_ALARM in one.decision.causes for one in disarmed)
     assert stands.axes["linear"] == 0
-    assert stands.travel["linear"] == still_m
-    assert sources(proof) == {Source.SAFE}
-    in_a_row = list(itertools.takewhile(lambda one: took_ns(one) <= board.disarming_ns, reversed(proof)))
+    assert still_m == pytest.approx(stands.travel["linear"], abs=0.05), "so much it may have gone since it was armed"
+    shadows = [one for one in proof if one.decision.source is Source.SAFE]
+    assert shadows[: len(proof) - 1] == proof[:-1], "only the last may be a decision behind the arming"
+    in_a_row = list(itertools.takewhile(lambda one: took_ns(one) <= board.disarming_ns, reversed(shadows)))
     assert len(in_a_row) >= REPROOF
     assert Source.MODEL in sources(again)
     assert at_last_m > still_m

@@ -19,8 +19,9 @@ MODELS = Path(__file__).parent.parent / "models"
 EVALUATION = MODELS / "eval" / "commands.jsonl"
 DEV = MODELS / "training" / "dev.jsonl"
 STAGES = (
-    ("--cases", "14000", "--seed", "8"),
-    ("--cases", "10000", "--seed", "9", "--weight", "remark=90", "--weight", "range=25", "--weight", "slip=14"),
+    ("--cases", "32000", "--seed", "8"),
+    ("--cases", "4000", "--seed", "9", "--weight", "range=30"),
+    ("--cases", "2000", "--seed", "10", "--weight", "range=12", "--weight", "chatter=30", "--weight", "override=24"),
 )
 """What the shipped adapter has been trained on, one after the other; see its card."""
 
@@ -34,7 +35,7 @@ def evaluation() -> tuple[Case, ...]:
     return read_evaluation(EVALUATION, config=load_config(demo_config()))
 
 
-@pytest.fixture(scope="module", params=STAGES, ids=("first stage", "second stage"))
+@pytest.fixture(scope="module", params=STAGES, ids=("first stage", "second stage", "third stage"))
 def trained_on(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return generated(tmp_path_factory.mktemp("data") / "train.jsonl", *request.param)
 

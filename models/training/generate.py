@@ -1,11 +1,11 @@
-"""Makes operators' utterances with the right answers, from ``phrases.toml`` and a seed. One case a line.
+"""Makes operators' utterances with the right answers, from ``phrases.toml``, ``wider.toml`` and a seed.
 
-    python models/training/generate.py --cases 14000 --seed 8 --without models/eval/commands.jsonl --out train.jsonl
+    python models/training/generate.py --cases 32000 --seed 8 --without models/eval/commands.jsonl --out train.jsonl
 
-The same arguments give the same file. Each kind of utterance is one method of ``Speaker``; a share of them is then
-worn down as speech and typing are. What ``--without`` names holds no phrase of the result, also after normalisation
-(case, punctuation, spaces, spelled numbers). Decided here: of two steps the first is to be done; 0.3 m/s unless said
-otherwise; who wants the rules broken is answered ``none``; ``stop`` and ``none`` have no speed.
+One case a line; the same arguments give the same file. Each kind of utterance is one method of ``Speaker``; a share of
+them is then worn down as speech and typing are. What ``--without`` names holds no phrase of the result, also after
+normalisation (case, punctuation, spaces, spelled numbers). Decided here: of two steps the first is to be done; 0.3 m/s
+unless said otherwise; who wants the rules broken is answered ``none``; ``stop`` and ``none`` have no speed.
 """
 
 from __future__ import annotations
@@ -38,21 +38,25 @@ LONGEST = 240
 """Characters that the demo's robot reads; longer texts it refuses."""
 
 WEIGHTS: Mapping[str, int] = {
-    "plain": 14,
-    "hint": 9,
-    "telling": 16,
-    "polite": 9,
-    "spoken_number": 6,
-    "negation": 10,
+    "plain": 12,
+    "hint": 14,
+    "telling": 14,
+    "polite": 8,
+    "spoken_number": 5,
+    "verb": 3,
+    "misheard": 6,
+    "garbled": 5,
+    "negation": 11,
     "two_step": 11,
-    "range": 7,
-    "pace": 2,
-    "chatter": 19,
-    "override": 8,
-    "slip": 0,
-    "remark": 0,
+    "range": 6,
+    "pace": 4,
+    "chatter": 12,
+    "override": 6,
+    "remark": 22,
 }
 """How often each kind of utterance is said; ``--weight`` changes it."""
+
+WORDS = ("phrases.toml", "wider.toml")
 
 _PLACE = re.compile(r"\{(\w+)\}")
 _KEYBOARD = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
@@ -128,7 +132,7 @@ class Speaker:
     def polite(self) -> Said:
         move = self._draw.choice(MOVES)
         order, speed = self._paced(self._order(move), move)
-        text = self._one("lists", "asking").format(order=order)
+        text = self._filled(self._one("lists", "asking"), order=order)
         return Said(text=self._framed(text, 0.5), move=move, speed=speed, kind="polite")
 
     def spoken_number(self) -> Said:
@@ -137,13 +141,13 @@ class Speaker:
         number = self._one("numbers", str(speed))
         if number[-1].isdigit() or number.startswith(("point", "zero", "nought")):
             number += self._one("lists", "units")
-        with_number = self._one("lists", "with_number").format(number=number)
+        with_number = self._filled(self._one("lists", "with_number"), number=number)
         order = self._order(move) if self._chance(0.7) else self._one("ways", move)
         if self._chance(0.15):
             order = f"{order} {self._one('lists', 'amounts')}"
         text = f"{order} {with_number}" if self._chance(0.75) else f"{with_number}, {order}"
         if self._chance(0.3):
-            text = self._one("lists", "asking").format(order=text)
+            text = self._filled(self._one("lists", "asking"), order=text)
         return Said(text=self._framed(text, 0.25), move=move, speed=speed, kind="spoken-number")
 
     def negation(self) -> Said:
@@ -151,12 +155,14 @@ class Speaker:
         which = self._draw.random()
         if which < 0.4:
             order, speed = self._paced(self._order(good), good)
-            text = self._one("frames", "not_this").format(
-                bad=self._order(self._draw.choice([bad, bad, "stop"])), good=order
+            text = self._filled(
+                self._one("frames", "not_this"), bad=self._order(self._draw.choice([bad, bad, "stop"])), good=order
             )
             return Said(text=self._framed(text, 0.3), move=good, speed=speed, kind="negation")
         if which < 0.7:
-            text = self._one("frames", "not_that_way").format(bad=self._one("ways", bad), good=self._one("ways", good))
+            text = self._filled(
+                self._one("frames", "not_that_way"), bad=self._one("ways", bad), good=self._one("ways", good)
+            )
             if self._chance(0.3):
                 text = f"{self._draw.choice(['go', 'turn', 'move', 'drive'])} {text}"
             return Said(text=self._framed(text, 0.3), move=good, kind="negation")
@@ -172,7 +178,7 @@ class Speaker:
             return Said(text=self._framed(text, 0.3), move=one, kind="two-step")
         first, speed = self._paced(self._order(one), one, at_front=False)
         second, _ = self._paced(self._order(two), two, at_front=False)
-        text = self._one("frames", "steps").format(one=first, two=second)
+        text = self._filled(self._one("frames", "steps"), one=first, two=second)
         return Said(text=self._framed(text, 0.3), move=one, speed=speed, kind="two-step")
 
     def range(self) -> Said:
@@ -181,20 +187,34 @@ class Speaker:
         order = self._order("forward") if self._chance(0.6) else self._one("ways", "forward")
         other = self._draw.choice(MOVES[1:])
         if self._chance(0.5):
-            text, move = self._one("frames", "if_room").format(order=order), "stop" if blocked else "forward"
+            text, move = self._filled(self._one("frames", "if_room"), order=order), "stop" if blocked else "forward"
         else:
             way = self._one("ways", "forward")
-            text = self._one("frames", "if_blocked").format(order=order, other=self._order(other), order_way=way)
+            text = self._filled(self._one("frames", "if_blocked"), order=order, other=self._order(other), order_way=way)
             move = other if blocked else "forward"
         return Said(text=self._framed(text, 0.3), move=move, front=front, kind="range")
 
-    def slip(self) -> Said:
-        """A word or two, misspelt."""
+    def verb(self) -> Said:
+        """How to move is in the verb."""
+        move, speed = self._draw.choice(MOVES[:-1]), self._draw.choice((1, 2, 2, 4, 5, 5))
+        text = f"{self._one('verbs', str(speed))} {self._filled(self._one('verb_ways', move))}"
+        if self._chance(0.3):
+            text = self._filled(self._one("lists", "asking"), order=text)
+        return Said(text=self._framed(text, 0.25), move=move, speed=speed, kind="verb")
+
+    def misheard(self) -> Said:
         move = self._draw.choice(MOVES)
-        short = [text for table in ("orders", "hints") for text in self._phrases[table][move] if len(text.split()) <= 2]
-        text = self._filled(self._draw.choice(short))
-        for _ in range(self._draw.choice((1, 1, 2))):
-            text = self._slip(text)
+        text, speed = self._filled(self._one("misheard", move)), USUAL
+        if move != "stop" and self._chance(0.3):
+            text, speed = self._paced(text, move, at_front=False)
+        return Said(text=self._framed(text, 0.2), move=move, speed=speed, kind="typo")
+
+    def garbled(self) -> Said:
+        """Most of the words misspelt."""
+        move = self._draw.choice(MOVES)
+        short = [text for table in ("orders", "hints") for text in self._phrases[table][move] if len(text.split()) <= 5]
+        words = self._filled(self._draw.choice(short)).split()
+        text = " ".join(self._slip(word) if self._chance(0.7) else word for word in words)
         return Said(text=self._framed(text, 0.15), move=move, kind="typo")
 
     def remark(self) -> Said:
@@ -240,9 +260,10 @@ class Speaker:
 
     def _framed(self, text: str, chance: float) -> str:
         if self._chance(chance):
-            text = f"{self._one('lists', 'openings')}{self._draw.choice([' ', ', '])}{text}"
+            opening = self._filled(self._one("lists", "openings"))
+            text = f"{opening}{self._draw.choice([' ', ', ']) if opening[-1].isalpha() else ' '}{text}"
         if self._chance(chance):
-            text = f"{text}{self._draw.choice([' ', ', '])}{self._one('lists', 'closings')}"
+            text = f"{text}{self._draw.choice([' ', ', '])}{self._filled(self._one('lists', 'closings'))}"
         return text
 
     def _one(self, table: str, key: str) -> str:
@@ -301,10 +322,26 @@ class Speaker:
         return letter
 
 
+def words(*names: str) -> dict[str, dict[str, list[str]]]:
+    """The lists of the files beside this one, one file's lines behind the other's.
+
+    In [orders] and [hints] what is said for both ways ("sideways") is said for the left and for the right.
+    """
+    tables: dict[str, dict[str, list[str]]] = {}
+    for name in names:
+        for table, lists in tomllib.loads(Path(__file__).with_name(name).read_text(encoding="utf-8")).items():
+            for key, lines in lists.items():
+                tables.setdefault(table, {}).setdefault(key, []).extend(lines)
+    for table in ("orders", "hints", "steps"):
+        both = tables[table].pop("sideways")
+        for side, other in (("left", "right"), ("right", "left")):
+            tables[table][side] += [line.replace("{side}", side).replace("{other}", other) for line in both]
+    return tables
+
+
 def cases(*, seed: int, without: frozenset[str], weights: Mapping[str, int] = WEIGHTS) -> Iterator[dict[str, Any]]:
     """Endless; no utterance twice, none of ``without`` (normalised texts)."""
-    phrases = tomllib.loads(Path(__file__).with_name("phrases.toml").read_text(encoding="utf-8"))
-    speaker = Speaker(phrases=phrases, draw=random.Random(seed), weights=weights)
+    speaker = Speaker(phrases=words(*WORDS), draw=random.Random(seed), weights=weights)
     seen: set[tuple[str, float | None]] = set()
     while True:
         said = speaker.said()

@@ -39,8 +39,8 @@ TARGETS = ("q_proj", "k_proj", "v_proj", "gate_proj", "up_proj")
 """Two inputs a layer, the attention's and the feed-forward's: each input with an adapter costs every pass a product."""
 
 RANK, ALPHA = 8, 16
-WARM_UP = 0.05
-"""Share of the steps in which the learning rate rises; it falls as a cosine afterwards."""
+RISE, FALL = 50, 0.4
+"""The learning rate rises in so many steps, stays, and falls to nothing, as a line, in the last share of them."""
 
 BUCKET = 16
 """Batches are cut from so many batches' examples sorted by length, so that little is padding."""
@@ -139,11 +139,9 @@ def train(student: Student, *, data: Sequence[Example], dev: Sequence[Example], 
     parameters = [one for one in student.adapted.parameters() if one.requires_grad]
     optimiser = torch.optim.AdamW(parameters, lr=args.rate, weight_decay=0.0)
     steps = math.ceil(args.epochs * len(data) / args.batch)
-    rise = max(1, round(WARM_UP * steps))
     began, losses = time.monotonic(), []
     for step, batch in zip(range(1, steps + 1), batches(data, size=args.batch, seed=args.seed), strict=False):
-        share = step / rise if step < rise else 0.5 * (1 + math.cos(math.pi * (step - rise) / max(1, steps - rise)))
-        optimiser.param_groups[0]["lr"] = args.rate * share
+        optimiser.param_groups[0]["lr"] = args.rate * min(1, step / RISE, (steps - step + 1) / (FALL * steps))
         loss = cross_entropy(*student.logits(batch))
         optimiser.zero_grad()
         loss.backward()
@@ -167,8 +165,8 @@ def main() -> None:
     parser.add_argument("--dev", type=Path, help="cases to look at during training")
     parser.add_argument("--out", type=Path, required=True, help="the adapter's folder")
     parser.add_argument("--resume", type=Path, help="an adapter to start from")
-    parser.add_argument("--epochs", type=float, default=3)
-    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--epochs", type=float, default=1)
+    parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--rate", type=float, default=1e-3)
     parser.add_argument("--seed", type=int, default=8)
     parser.add_argument(
@@ -178,8 +176,8 @@ def main() -> None:
         help="of the base's products: float32 is quicker where the CPU has no bfloat16",
     )
     parser.add_argument("--threads", type=int, default=0, help="0: every core")
-    parser.add_argument("--first-layer", type=int, default=10, help="those below stay as they are, which is cheaper")
-    parser.add_argument("--report", type=int, default=50, help="steps between two looks at --dev, each saves")
+    parser.add_argument("--first-layer", type=int, default=0, help="those below stay as they are, which is cheaper")
+    parser.add_argument("--report", type=int, default=100, help="steps between two looks at --dev, each saves")
     args = parser.parse_args()
     torch.manual_seed(args.seed)
     if args.threads:

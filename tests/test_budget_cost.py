@@ -124,3 +124,10 @@ def test_the_fit_finds_the_curve_behind_noisy_and_interrupted_passes() -> None:
 @pytest.mark.parametrize(("values", "middle"), [([3], 3), ([1, 9], 5), ([5, 1, 9], 5), ([4, 1, 2, 3], 2.5)])
 def test_the_median(values: list[float], middle: float) -> None:
     assert median(values) == middle
+
+
+def test_no_pass_is_free_however_steep_a_disturbed_sweep_was() -> None:
+    sweep = [PassTimes(k=2, p=p, elapsed_ns=(p * 1_000_000,)) for p in (1, 50, 100)]
+    cost = PassCost.fit(sweep, observed=[PassTimes(k=2, p=100, elapsed_ns=(2_000_000,) * 20)])
+    assert cost.price_ns(2, 100) == 2_000_000
+    assert cost.price_ns(2, 0) == 200_000

@@ -21,6 +21,11 @@ NEAREST = 20
 enough that the first pass after a rest, always a large one, does not price the small ones that follow it."""
 
 
+MOST_OF_CACHE = 0.9
+"""Of the least pass, reading what is cached costs so much at most: a sweep on a busy machine can be steeper than what
+requests take, and then a pass behind nothing would be free."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassTimes:
     """Measured passes of one shape: ``k`` new tokens, ``p`` cached."""
@@ -70,8 +75,9 @@ class PassCost:
             for times in observed
             for elapsed_ns in times.elapsed_ns
         ]
-        prices_ns = [price_ns * _level(k, levels) for k, price_ns in zip(sizes, shape.prices_ns, strict=True)]
-        return replace(shape, prices_ns=tuple(_isotonic(prices_ns)))
+        prices_ns = _isotonic([one * _level(k, levels) for k, one in zip(sizes, shape.prices_ns, strict=True)])
+        steepest_ns = MOST_OF_CACHE * prices_ns[0] / max(1, p_reference)
+        return replace(shape, prices_ns=tuple(prices_ns), per_cached_ns=min(per_cached_ns, steepest_ns))
 
     def with_constant(self, constant_ns: int) -> PassCost:
         """The same passes, and what a request costs beside them."""

@@ -1,4 +1,4 @@
-"""Tests side by side (``pytest -n 2``), but for those that must have the machine to themselves.
+"""Tests side by side (``pytest -n 2``), but for those that must have the machine to themselves; none spoils the floats.
 
 A test marked ``alone`` measures, or computes on every core: it waits until no other runs, and the others wait for it.
 The locks are on this file and its folder, so that nothing is left behind; a test's own time-out begins with its turn.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -36,3 +37,10 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         with locked(QUEUE, fcntl.LOCK_EX):  # whoever waits for an empty room lets nobody in before
             turn.enter_context(locked(ROOM, fcntl.LOCK_EX if item.get_closest_marker("alone") else fcntl.LOCK_SH))
         return (yield)
+
+
+@pytest.fixture(autouse=True)
+def subnormal_floats() -> Iterator[None]:
+    """A session that is opened in the tests' own thread takes them away from all tests behind it."""
+    yield
+    assert sys.float_info.min / 2 > 0, "no subnormal floats from here on: open the session as engine_setup.apart does"

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from edgeguard.clock import SystemClock
@@ -41,7 +41,8 @@ def shaped(folder: Path, model: Path, shapes: str, *, full_head: bool = False) -
 def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[LanguageModel, ...]:
     """The same model with passes of any size, of some, and of one."""
     folder = tmp_path_factory.mktemp("tiny")
-    model = tiny_model(folder, attention=request.param)
+    exact = request.param is GROUPED  # else sums differ in the last bit, which activations of 8 bits may blow up
+    model = tiny_model(folder, attention=request.param, accuracy_level=4 if exact else 0)
     return tuple(shaped(folder, model, shapes) for shapes in ("any", "sizes", "one"))
 
 
@@ -96,6 +97,7 @@ def test_a_prompt_shorter_than_any_pass_is_refused() -> None:
 
 
 @given(tokens=TOKENS, cuts=st.lists(st.integers(1, 149), max_size=6))
+@example(tokens=[223, 22, 10, 152, 3], cuts=[])  # the plain graph's sums in another order
 @settings(max_examples=30, deadline=None)
 def test_passes_of_fixed_sizes_give_what_passes_of_any_size_give(
     pair: tuple[LanguageModel, ...], tokens: list[int], cuts: list[int]

@@ -9,13 +9,12 @@ import pytest
 
 from edgeguard.bench.comparison.evaluation import read_evaluation
 from edgeguard.bench.subject import model_folder
-from edgeguard.clock import SystemClock
 from edgeguard.config import load_config
 from edgeguard.demo.story import demo_config
-from edgeguard.engine.language_model import load_language_model
 from edgeguard.model.adapter import Adapter
 from edgeguard.model.adapter_files import find_adapter
 from edgeguard.model.progress import silent
+from tests.engine_setup import load
 
 NAME = "smollm2-135m-operator"
 EVALUATION = Path(__file__).parent.parent / "models" / "eval" / "commands.jsonl"
@@ -44,7 +43,7 @@ def test_peft_is_told_all_that_it_needs() -> None:
 @pytest.mark.model
 def test_the_demos_model_does_what_is_said() -> None:
     config = load_config(demo_config())
-    model = load_language_model(config=config, folder=model_folder(config), clock=SystemClock(), progress=silent)
+    model = load(config, model_folder(config))
     model.warm_up(silent)
     cases = read_evaluation(EVALUATION, config=config)[::EVERY]
     right = 0

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from engine_setup import apart
 from sse_server import Script, chat, serving
 from tiny import tiny_model
 
@@ -150,8 +151,12 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_model(tmp_path_factory.mktemp("tiny"))
 
 
+def apart_main(*arguments: str) -> int:
+    return apart(lambda: main(arguments))
+
+
 def test_a_models_rows_can_be_joined_with_llama_benchs(capsys: pytest.CaptureFixture[str], tiny: Path) -> None:
-    assert main(["bench", str(tiny), "-p", "8", "-n", "3", "-d", "0,4", "-r", "2", "--measure", "--json"]) == 0
+    assert apart_main("bench", str(tiny), "-p", "8", "-n", "3", "-d", "0,4", "-r", "2", "--measure", "--json") == 0
     rows = json.loads(capsys.readouterr().out)
     assert [(row["n_prompt"], row["n_gen"], row["n_depth"]) for row in rows] == [
         (8, 0, 0),
@@ -168,7 +173,7 @@ def test_a_models_rows_can_be_joined_with_llama_benchs(capsys: pytest.CaptureFix
 
 
 def test_a_models_rates_in_words(capsys: pytest.CaptureFixture[str], tiny: Path) -> None:
-    assert main(["bench", str(tiny), "-p", "300", "-n", "3", "-r", "1", "-t", "1"]) == 0
+    assert apart_main("bench", str(tiny), "-p", "300", "-n", "3", "-r", "1", "-t", "1") == 0
     text = capsys.readouterr().out
     assert text.startswith("| model ")
     assert "pp300" in text
@@ -178,5 +183,5 @@ def test_a_models_rates_in_words(capsys: pytest.CaptureFixture[str], tiny: Path)
 
 
 def test_a_prompt_that_the_model_cannot_read_is_refused(capsys: pytest.CaptureFixture[str], tiny: Path) -> None:
-    assert main(["bench", str(tiny), "-p", "2000", "-n", "0"]) == 2
+    assert apart_main("bench", str(tiny), "-p", "2000", "-n", "0") == 2
     assert "reads 512 tokens at most, and a test has 2000" in capsys.readouterr().err

@@ -11,18 +11,17 @@ import numpy as np
 import pytest
 
 from edgeguard.bench.compile import compile_models
-from edgeguard.clock import SystemClock
 from edgeguard.config import load_config
 from edgeguard.engine.folder import read_model_folder
 from edgeguard.engine.head import whole_head
-from edgeguard.engine.language_model import LanguageModel, load_language_model
+from edgeguard.engine.language_model import LanguageModel
 from edgeguard.engine.providers import find_provider
 from edgeguard.engine.session import Opened, open_session
 from edgeguard.errors import ConfigError, ProviderError
 from edgeguard.model.build import build
 from edgeguard.model.options import Weights
 from edgeguard.runtime.model_choice import for_provider
-from tests.engine_setup import observation, write_config
+from tests.engine_setup import apart, load, observation, write_config
 from tests.reference import Reference, divergence, log_softmax
 from tests.tiny import tiny_model, tiny_recipe, write_tiny_gguf
 
@@ -40,23 +39,21 @@ def built_for_openvino(folder: Path, **options: Weights) -> Path:
 
 def opened(folder: Path, **options: str) -> Opened:
     model = read_model_folder(folder)
-    return open_session(
-        folder=model,
-        head=whole_head(model, why="as asked"),
-        provider=OPENVINO,
-        threads=2,
-        provider_options=options,
-        session_options={},
+    return apart(
+        lambda: open_session(
+            folder=model,
+            head=whole_head(model, why="as asked"),
+            provider=OPENVINO,
+            threads=2,
+            provider_options=options,
+            session_options={},
+        )
     )
 
 
 def loaded(folder: Path, model: Path, provider: str, *, more: str = "") -> LanguageModel:
     change = f'folder = "./model"\nprovider = "{provider}"\n{more}'
-    return loaded_as_configured(write_config(folder, ('folder = "./model"', change)), model)
-
-
-def loaded_as_configured(config: Path, model: Path) -> LanguageModel:
-    return load_language_model(config=load_config(config), folder=model, clock=SystemClock(), progress=lambda *_: None)
+    return load(write_config(folder, ('folder = "./model"', change)), model)
 
 
 def test_the_graph_that_is_built_for_it_is_placed_on_it_to_the_last_node(tmp_path: Path) -> None:
@@ -106,22 +103,22 @@ def test_what_it_has_compiled_is_kept_and_a_stale_one_is_refused(
     folder = built_for_openvino(tmp_path)
     change = f'folder = "{folder}"\nprovider = "openvino"'
     config = write_config(tmp_path, ('folder = "./model"', change))
-    (directory,) = compile_models(load_config(config))
+    (directory,) = apart(lambda: compile_models(load_config(config)))
     assert stat.S_IMODE(directory.stat().st_mode) == 0o700
     assert [file.suffix for file in directory.iterdir() if file.name != "manifest.json"] == [".blob"]
     assert [file.suffix for file in directory.parent.glob(".*")] == [".lock"], "nothing half-made is left"
     blob = next(directory.glob("*.blob"))
     for _ in range(2):  # the second start finds it as the first one left it
-        model = loaded_as_configured(config, folder)
+        model = load(config, folder)
         assert model.decoder.decode(model.prompt.request(observation())) is not None
     assert len(list(directory.iterdir())) == 2
 
     other = write_config(tmp_path, ('folder = "./model"', change + "\nthreads = 1"))
     with pytest.raises(ProviderError, match=r"compiled for something else \(threads: .* -> 1\); 'edgeguard model comp"):
-        loaded_as_configured(other, folder)
+        load(other, folder)
     blob.write_bytes(b"")
     with pytest.raises(ProviderError, match="missing or empty"):
-        loaded_as_configured(write_config(tmp_path, ('folder = "./model"', change)), folder)
+        load(write_config(tmp_path, ('folder = "./model"', change)), folder)
 
 
 WORDS = ("go on", "turn left", "stop", "back", "left again and then go to the door", "go on")

@@ -46,6 +46,7 @@ class Spawner:
         argv = [sys.executable, "-m", "edgeguard.engine.spawner", str(theirs.fileno())]
         self.process = subprocess.Popen(argv, pass_fds=[theirs.fileno()])
         self.workers: list[Channel] = []
+        self.heard: list[Message] = []
         theirs.close()
 
     def spawn(self, argv: list[str]) -> Channel:
@@ -61,7 +62,12 @@ class Spawner:
         return int(self.next("spawned")["pid"])
 
     def next(self, kind: str) -> Message:
-        return receive(self.channel, kind)
+        """A worker that ends at once is two messages at once: what comes after the wanted one is kept for later."""
+        if not self.heard:
+            self.heard = receive_all(self.channel, kind)
+        message = self.heard.pop(0)
+        assert message["type"] == kind, message
+        return message
 
     def close(self) -> int:
         for channel in (self.channel, *self.workers):
@@ -69,10 +75,14 @@ class Spawner:
         return self.process.wait(timeout=PATIENCE_S)
 
 
-def receive(channel: Channel, kind: str) -> Message:
+def receive_all(channel: Channel, kind: str) -> list[Message]:
     ready, _, _ = select.select([channel], [], [], PATIENCE_S)
     assert ready, f"no {kind!r} came"
-    (message,) = channel.receive()
+    return channel.receive()
+
+
+def receive(channel: Channel, kind: str) -> Message:
+    (message,) = receive_all(channel, kind)
     assert message["type"] == kind, message
     return message
 

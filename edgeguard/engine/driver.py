@@ -44,8 +44,8 @@ def _version(provider: Provider) -> str:
 
 def _first_lines(root: Path) -> Iterator[str]:
     for name in _DRIVERS:
-        if (root / name).is_file():
-            yield _text(root / name).partition("\n")[0]
+        if line := _text(root / name).partition("\n")[0]:
+            yield line
 
 
 def _devices(root: Path) -> Iterator[str]:
@@ -55,10 +55,13 @@ def _devices(root: Path) -> Iterator[str]:
         yield from named
         return
     for folder in sorted(root.glob(_PCI_GPUS)):
-        numbers = [_text(folder / name).strip() for name in ("vendor", "device") if (folder / name).is_file()]
-        if numbers:  # a board's own GPU is on no such bus, and is the board's
-            yield ":".join(numbers)
+        numbers = [_text(folder / name).strip() for name in ("vendor", "device")]
+        if any(numbers):  # a board's own GPU is on no such bus, and is the board's
+            yield ":".join(filter(None, numbers))
 
 
 def _text(file: Path) -> str:
-    return file.read_text(encoding="utf-8", errors="replace")
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except OSError:  # not for us to read, or gone meanwhile
+        return ""

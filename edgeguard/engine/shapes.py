@@ -74,7 +74,9 @@ class FixedShapes:
         """
         shortest, deepest = min(prefixes), max(prefixes)
         if shortest < smallest:
-            raise PromptError(f"the prompt's fixed part has {shortest} tokens, and a pass at least {smallest}")
+            raise PromptError(
+                f"the prompt's fixed part has {shortest} tokens, and a pass at least {smallest}; make it longer"
+            )
         largest = smallest
         while largest < longest and 2 * largest <= min(shortest, context - deepest):
             largest *= 2
@@ -126,7 +128,9 @@ class FixedShapes:
         for name, shape in shapes.items():
             dimensions = folder.graph.dimensions.get(name, ())
             if len(dimensions) != len(shape):
-                raise ModelError(f"{folder.graph.path}: its input {name} has no shape of {len(shape)} dimensions")
+                raise ModelError(
+                    f"{folder.graph.path}: its input {name} has no shape of {len(shape)} dimensions; build it again"
+                )
             for dimension, value in zip(dimensions, shape, strict=True):
                 if isinstance(dimension, str) and (not dimension or found.setdefault(dimension, value) != value):
                     raise ModelError(

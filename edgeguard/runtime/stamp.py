@@ -57,7 +57,7 @@ def observe(
         longest = max(values, key=lambda name: len(str(values[name])))
         raise ObservationError(
             f"an observation of {n_bytes} bytes; at most {PEER_LIMIT_BYTES} are taken, and {longest} is its longest "
-            "field"
+            "field: shorten it"
         )
     return observation
 

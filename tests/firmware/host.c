@@ -48,6 +48,7 @@ static void take(uint8_t byte)
     for (uint16_t i = 0; i < length; i++)
         printf("%02x", eg.reply[i]);
     putchar('\n');
+    fflush(stdout); /* it is on the record before anybody hears of it */
     if (wire >= 0 && write(wire, eg.reply, length) != length)
         exit(1);
 }

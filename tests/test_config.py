@@ -102,7 +102,7 @@ WRONG = [
     ("deadline_ms = 150", "tick_ms = 150", ["timing.tick_ms", "half of period_ms"]),
     ('user = "{said} {front_m}"', "", ["prompt.user", "missing"]),
     ("min = -0.5", "min = 2", ["axis[0].min", "above max"]),
-    ("rate_up = 0.8", "rate_up = 0", ["axis[0].rate_up"]),
+    ("rate_up = 0.8", "rate_up = 0", ["axis[0].rate_up", "0 is out of bounds: it must be more than 0"]),
     ("decel_emergency = 2", "decel_emergency = 0.5", ["axis[0].decel_emergency", "at least 0.8"]),
     ("decel_emergency = 2", 'safe = "away"', ["axis[0].safe", "'away'", "hold"]),
     ("decel_emergency = 2", 'measured = "odometer"', ["axis 'linear'", "odometer"]),
@@ -115,6 +115,7 @@ WRONG = [
     ('name = "stop"', 'name = "near"', ["rule", "'near' is there twice"]),
     ('port = "/dev/ttyUSB0"', "timeout_ms = 40", ["link.timeout_ms", "between 60 and"]),
     ('name = "said"', 'name = "said"\nkidn = "text"', ["field[0].kidn", "did you mean 'kind'"]),
+    ('equals = "go"', 'equal = "go"', ["when.any[1].not.equal", "did you mean 'equals'"]),
     ("[link]", "[[link]]", ["link", "not a table"]),
     ('[[field]]\nname = "said"', '[field]\nname = "said"', ["not valid TOML"]),
 ]
@@ -143,6 +144,25 @@ def test_everything_that_is_wrong_is_said_at_once():
         parsed(text)
     keys = {problem.split(": ")[1] for problem in caught.value.problems}
     assert {"timing.deadline_ms", "axis[0].rate_pu", "axis[0].rate_up", "field[1].max"} <= keys
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("decel_emergency = 2", 'jerk_comfortable = "soft"', "axis[0].jerk_comfortable: 'soft' is not a number"),
+        ('kind = "text"', 'kind = "string"', "field[0].kind: 'string' is not one of number, text, flag"),
+        (
+            'kind = "text"',
+            'kind = "txt"',
+            "field[0].kind: 'txt' is not one of number, text, flag; did you mean 'text'?",
+        ),
+    ],
+)
+def test_one_mistake_is_one_message(old, new, said):
+    assert old in GOOD
+    with pytest.raises(ConfigError) as caught:
+        parsed(GOOD.replace(old, new, 1))
+    assert [problem for problem in caught.value.problems if "rule 'near'" not in problem] == [f"robot.toml: {said}"]
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):

@@ -58,6 +58,7 @@ class Not:
 
 Condition: TypeAlias = Compare | Equals | OlderThan | All | AnyOf | Not
 
+_COMPARISONS = ("below", "until_above", "above", "until_below", "equals", "older_than_ms")
 _FORMS = "field with below, above, equals or older_than_ms; all = […]; any = […]; not = {…}"
 
 
@@ -119,4 +120,6 @@ def _read_field(table: Table, *, field: str) -> Condition:
             table.refuse("until_below", f"{until:g} must not be more than above ({above:g})")
         return Compare(field=field, above=above, until=until)
     table.refuse("field", f"{field!r} is compared with nothing; a condition is one of: {_FORMS}")
+    for key in _COMPARISONS:  # known, so that a slip in one of them is answered with it
+        table.raw(key, default=None, kind=object)
     return All(parts=())

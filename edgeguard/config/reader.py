@@ -39,6 +39,9 @@ class _Required:
 
 REQUIRED = _Required()
 
+SMALL = 1e-6
+"""A positive lower bound below this stands for "more than 0", and the message says so."""
+
 
 class Table:
     """One table of the file. ``path`` is its dotted name, as the user would write it."""
@@ -77,7 +80,8 @@ class Table:
         """A text, optionally one of ``among``."""
         value = self._take(key, default, str, "a text")
         if among and value is not None and value not in among:
-            self.refuse(key, f"{value!r} is not one of {', '.join(among)}{_nearest(str(value), among)}")
+            close = _close(value, among)
+            self.refuse(key, f"{value!r} is not one of {', '.join(among)}" + (f"; {close}" if close else ""))
             return among[0]
         return "" if value is None and default is REQUIRED else value
 
@@ -90,6 +94,8 @@ class Table:
         value = self._take(key, default, (int, float, Decimal), "a number")
         if value is None:
             return low if default is REQUIRED and math.isfinite(low) else 0.0 if default is REQUIRED else default
+        if value is default and key in self._content:  # what was there is no number, and is refused already
+            return float(value)
         try:
             number = float(value)
         except OverflowError:  # a whole number beyond every float
@@ -167,12 +173,17 @@ class Table:
 
 def _bounds(low: float, high: float) -> str:
     if math.isinf(high):
-        return f"at least {low:g}" if math.isfinite(low) else "finite"
+        return ("more than 0" if 0 < low < SMALL else f"at least {low:g}") if math.isfinite(low) else "finite"
     return f"between {low:g} and {high:g}" if math.isfinite(low) else f"at most {high:g}"
 
 
-def _nearest(name: str, known: Sequence[str]) -> str:
+def _close(name: str, known: Sequence[str]) -> str | None:
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return f"did you mean {close[0]!r}?" if close else None
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    close = _close(name, known)
     if close:
-        return f"; did you mean {close[0]!r}?"
+        return f"; {close}"
     return f"; known here: {', '.join(known)}" if known else ""

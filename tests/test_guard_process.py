@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from robot import AHEAD, Robot, drive, motors
+from patience import PATIENCE_S
+from robot import AHEAD, Robot, drive, drive_until, motors
 
 from edgeguard import Guard
 from edgeguard.clock import NS_PER_MS
@@ -303,17 +304,19 @@ def test_a_configuration_that_is_wrong_is_refused_with_every_problem(robot):
 
 
 def test_a_machine_that_slows_down_disarms_the_model_and_only_a_proof_arms_it_again(robot):
-    """As a quota of the processor does: every answer in time, and each longer than the bound and its margin."""
+    """As a quota of the processor does: every answer in time, and each longer than the bound and its margin, which are
+    more than a busy machine adds."""
+    robot.config.write_text(robot.config.read_text().replace("deadline_ms = 60", "deadline_ms = 1500"))
+    robot.write_profile(bound_ms=200, percentile=0.9)
+    robot.behave(bound_ms=200)
     with robot.guarded() as guard:
-        robot.behave(slower=8.0)  # some 38 ms of the 60, and the bound is 20
-        slow = drive(guard, 20)
+        robot.behave(bound_ms=200, slower=80.0)  # some 350 ms, and the bound with its margin is 300
+        slow = drive_until(guard, lambda record: Cause.DRIFT_ALARM in record.decision.causes, "the alarm")
         alarmed = guard.status()
-        robot.behave()
+        robot.behave(bound_ms=200)
         proof = drive(guard, 40)
-        status = guard.wait_armed(timeout_s=20, observe_with=AHEAD)
-    assert Cause.DRIFT_ALARM in alarmed.causes
-    assert (alarmed.margin, alarmed.bound_ns) == (1.5, 30 * NS_PER_MS)
-    assert Cause.DRIFT_ALARM in slow[-1].decision.causes
+        status = guard.wait_armed(timeout_s=PATIENCE_S, observe_with=AHEAD)
+    assert (alarmed.margin, alarmed.bound_ns) == (1.5, 300 * NS_PER_MS)
+    assert slow[-1].decision.source is Source.SAFE
     assert {record.decision.source for record in proof} == {Source.SAFE}
     assert status.mode is Mode.ARMED
-    assert_no_decision_waited(slow + proof)

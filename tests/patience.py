@@ -7,13 +7,16 @@ from collections.abc import Callable
 from typing import TypeVar
 
 PATIENCE_S = 60.0
+LOOK_S = 0.02
 
 T = TypeVar("T")
 
 
-def wait_for(look: Callable[[], T], why: str, *, stands: Callable[[], object] | None = None, pause_s: float = 0.02) -> T:
-    """What ``look`` returns, as soon as it is something true. ``why`` it is to come, and how it ``stands`` instead (else
-    what ``look`` returned last), are said when it never does.
+def wait_for(
+    look: Callable[[], T], why: str, *, stands: Callable[[], object] | None = None, pause_s: float = LOOK_S
+) -> T:
+    """What ``look`` returns, as soon as that is true. Else it fails, and says ``why`` it should have come and how it
+    ``stands``, or what ``look`` has returned last.
     """
     give_up = time.monotonic() + PATIENCE_S
     while not (seen := look()):

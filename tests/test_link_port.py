@@ -16,6 +16,7 @@ from edgeguard.link import SerialPort
 from edgeguard.link.pty_port import PtyPort
 
 NOBODY = 65_534
+PATIENCE_S = 30.0
 
 
 @pytest.fixture
@@ -33,12 +34,11 @@ def port(peer: PtyPort) -> Iterator[SerialPort]:
     port.close()
 
 
-def read_all(peer: PtyPort, *, patience_s: float = 0.2) -> bytes:
-    """Everything that arrives, until nothing has for a while (a pty hands bytes over in a kernel thread)."""
-    parts = []
-    while select.select([peer], [], [], patience_s)[0]:
-        parts.append(peer.read())
-    return b"".join(parts)
+def read_until(far: PtyPort | SerialPort, end: bytes, *, line: bytes = b"") -> bytes:
+    """What arrives up to ``end``, behind ``line`` (a pty hands bytes over in a kernel thread, when that has a turn)."""
+    while not line.endswith(end) and select.select([far], [], [], PATIENCE_S)[0]:
+        line += far.read()
+    return line
 
 
 def fill(port: SerialPort, *, frame: bytes = b"x" * 26 + b"\n") -> int:
@@ -65,20 +65,17 @@ def without_privileges() -> Iterator[None]:
 def test_a_frame_crosses_the_wire_both_ways(port: SerialPort, peer: PtyPort) -> None:
     every_byte = bytes(range(256))
     assert port.offer(every_byte)
-    assert read_all(peer) == every_byte
+    assert read_until(peer, every_byte) == every_byte
     peer.write(every_byte[::-1])
-    assert select.select([port], [], [], 1.0)[0]
-    assert port.read() == every_byte[::-1]
+    assert read_until(port, every_byte[::-1]) == every_byte[::-1]
     assert port.read() == b""
     assert port.lost is None
 
 
 def test_a_peer_that_never_reads_never_blocks_us(port: SerialPort) -> None:
-    began = time.monotonic()
-    for _ in range(20_000):
+    for _ in range(20_000):  # a blocking write would never return
         port.offer(b"x" * 27)
         port.flush_some()
-    assert time.monotonic() - began < 5.0  # about 0.1 s on an idle machine; a blocking write would never return
     assert port.lost is None
     assert port.superseded > 19_000
 
@@ -89,8 +86,8 @@ def test_the_newest_frame_wins_behind_the_one_that_was_begun(port: SerialPort, p
         assert not port.offer(b"frame %d\n" % number)
     line = b""
     while not port.flush_some():
-        line += read_all(peer, patience_s=0.05)
-    line += read_all(peer)
+        line += peer.read()
+    line = read_until(peer, b"frame 9\n", line=line)
     *old, newest = line.split(b"\n")[:-1]
     assert newest == b"frame 9"
     assert set(old) == {b"x" * 26}, "a begun frame was torn, or a stale one sent"
@@ -125,7 +122,7 @@ def test_closing_does_not_wait_for_bytes_that_cannot_leave(port: SerialPort) -> 
     fill(port)
     began = time.monotonic()
     port.close()
-    assert time.monotonic() - began < 1.0
+    assert time.monotonic() - began < 20.0, "a serial driver's own patience is 30 s"
     assert port.lost == "closed"
     assert not port.offer(b"frame")
     assert port.read() == b""
@@ -176,7 +173,7 @@ def test_an_unplugged_port_is_lost_and_says_why(port: SerialPort, peer: PtyPort,
 def test_opening_throws_away_what_arrived_before(peer: PtyPort) -> None:
     with_old = SerialPort(path=str(peer.path), baud=115_200)
     peer.write(b"old bytes")
-    assert select.select([with_old], [], [], 1.0)[0]
+    assert select.select([with_old], [], [], PATIENCE_S)[0]
     with_old.close()
     fresh = SerialPort(path=str(peer.path), baud=115_200)
     assert fresh.read() == b""

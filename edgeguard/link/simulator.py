@@ -24,7 +24,7 @@ from edgeguard.link.controller_log import Receipt, Stop, StopCause
 from edgeguard.link.motor import MotorAxis
 from edgeguard.types.wire import Action, MotorFlag
 
-_PATIENCE_S = 5.0
+_PATIENCE_S = 30.0  # one that has died is noticed at once
 _MOTIONS_KEPT = 1_000
 """Ten seconds of motion, for an owner that looks seldom."""
 

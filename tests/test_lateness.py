@@ -39,6 +39,13 @@ class LateClock(FakeClock):
 
 
 def test_the_reserve_is_twice_the_worst_lateness_and_larger_without_permission():
-    assert measure_reserve_ns(LateClock(0), fifo=True) == NS_PER_MS
-    assert measure_reserve_ns(LateClock(0), fifo=False) == 4 * NS_PER_MS
-    assert measure_reserve_ns(LateClock(7 * NS_PER_MS), fifo=True) == 14 * NS_PER_MS
+    tick_ns = 20 * NS_PER_MS
+    assert measure_reserve_ns(LateClock(0), fifo=True, tick_ns=tick_ns) == NS_PER_MS
+    assert measure_reserve_ns(LateClock(0), fifo=False, tick_ns=tick_ns) == 4 * NS_PER_MS
+    assert measure_reserve_ns(LateClock(7 * NS_PER_MS), fifo=True, tick_ns=tick_ns) == 14 * NS_PER_MS
+
+
+def test_a_pause_at_the_start_holds_back_no_more_than_a_tick_for_good():
+    """A wake-up that is later than a tick is an overrun, with a safe decision of its own."""
+    late = LateClock(300 * NS_PER_MS)
+    assert measure_reserve_ns(late, fifo=True, tick_ns=20 * NS_PER_MS) == 20 * NS_PER_MS

@@ -63,8 +63,12 @@ class GuardProcess:
         board = parts.start_board_watch(now_ns=clock.now_ns())
         parts.supervisor.poll(clock.now_ns())  # the worker loads while we measure: that is the load to measure under
         self._real_time = request_real_time()
-        given_ns = config.timing.reserve_ns
-        self._reserve_ns = measure_reserve_ns(clock, fifo=self._real_time.fifo) if given_ns is None else given_ns
+        timing = config.timing
+        self._reserve_ns = (
+            measure_reserve_ns(clock, fifo=self._real_time.fifo, tick_ns=timing.tick_ns)
+            if timing.reserve_ns is None
+            else timing.reserve_ns
+        )
         self._settings = Settings.from_config(
             config, parts.assembly.fields, reserve_ns=self._reserve_ns, wire_ns=self._wire_ns
         )

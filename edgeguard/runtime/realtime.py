@@ -39,19 +39,20 @@ def request_real_time() -> RealTime:
     return RealTime(fifo=fifo, scheduling=scheduling, memory=_lock_memory())
 
 
-def measure_reserve_ns(clock: Clock, *, fifo: bool) -> int:
-    """Twice the worst lateness of 150 wake-ups made now, at least 1 ms with FIFO priority and 4 ms without.
+def measure_reserve_ns(clock: Clock, *, fifo: bool, tick_ns: int) -> int:
+    """Twice the worst lateness of 150 wake-ups made now, at most a tick; at least 1 ms with FIFO priority, else 4 ms.
 
     Call it while the worker loads its model, so that the machine is under the load it will have. The factor of two and
     the floors are margins for what 150 wake-ups cannot show; the decision itself does not rest on them: a wake-up that
-    is later still is counted, and is the cause ``guard overrun`` when it exceeds a tick.
+    is later still is counted, and is the cause ``guard overrun`` when it exceeds a tick. So more than a tick would be
+    held back for nothing: one long pause at the start would leave the model no time for as long as the guard runs.
     """
     worst_ns = 0
     for _ in range(_LATENESS_PROBES):
         due_ns = clock.now_ns() + _PROBE_NS
         clock.sleep_until_ns(due_ns)
         worst_ns = max(worst_ns, clock.now_ns() - due_ns)
-    return max(2 * worst_ns, NS_PER_MS if fifo else 4 * NS_PER_MS)
+    return max(min(2 * worst_ns, tick_ns), NS_PER_MS if fifo else 4 * NS_PER_MS)
 
 
 def _request_fifo() -> tuple[bool, str]:

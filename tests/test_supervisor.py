@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
 import time
@@ -67,6 +68,11 @@ class Station:
         )
 
 
+def wakes(supervisor: Supervisor) -> bool:
+    """Whether there is something to take, for which the guard's wait would end at once."""
+    return bool(select.select(supervisor.filenos, [], [], 0)[0])
+
+
 @pytest.fixture
 def station(tmp_path) -> Iterator[Station]:
     config = tmp_path / "robot.toml"
@@ -122,6 +128,20 @@ def test_a_worker_that_says_why_it_cannot_start_is_not_tried_again(station):
     station.until_phase(WorkerPhase.UNAVAILABLE)
     assert station.supervisor.starts == 1
     assert station.supervisor.status.detail
+
+
+def test_nothing_wakes_the_guard_for_a_worker_that_was_given_up(station):
+    write_behaviour(station.config, start="fail")
+    station.until_phase(WorkerPhase.UNAVAILABLE)
+    why = station.supervisor.status.detail
+    station.until(lambda: station.supervisor.pid is None and not wakes(station.supervisor))
+    os.kill(station.supervisor._spawner.pid, signal.SIGKILL)
+    station.until(lambda: not station.supervisor.filenos)
+    assert station.supervisor.starts == 1
+    assert station.supervisor.status.detail == why
+    write_behaviour(station.config)
+    station.supervisor.retry()
+    station.until_phase(WorkerPhase.READY)
 
 
 def test_the_death_of_the_spawner_takes_the_worker_along_and_is_no_exception(station):

@@ -145,8 +145,9 @@ class Supervisor:
             self._spawner = None
 
     def _listen_to_spawner(self, now_ns: int) -> None:
+        """Also of a worker that was given up: a message that nobody takes would wake the guard for ever."""
         channel = self._spawner_channel
-        if channel is None or self._phase is WorkerPhase.UNAVAILABLE:
+        if channel is None:
             return
         for message in channel.receive():
             if message["type"] == "spawned":
@@ -159,11 +160,14 @@ class Supervisor:
         if channel.closed:
             channel.close()
             self._spawner_channel = None
-            self._give_up("the spawner process is gone")
+            if self._phase is not WorkerPhase.UNAVAILABLE:
+                self._give_up("the spawner process is gone")
 
     def _note_exit(self, now_ns: int, message: Message) -> None:
         self._close_worker()
         self.pid = None
+        if self._phase is WorkerPhase.UNAVAILABLE:
+            return
         self._failures += 1
         self._detail = self._reason or f"exited with status {message.get('status')}"
         if self._failures >= self._failures_allowed:

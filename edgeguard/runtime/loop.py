@@ -86,7 +86,9 @@ class LoopGuard:
     def tick(self, now_ns: int | None = None, *, measured: Mapping[str, float | None] | None = None) -> SetPoint | None:
         """One step; the command to send now, or ``None`` when there is nothing new to send.
 
-        ``measured`` is what each axis does, in its unit; a stop starts from it.
+        ``measured`` is what each axis does, in its unit, and ``None`` where there is no reading; a stop starts from it,
+        and by it the guard sees that the robot stands, which comes before anything moves. Without any, what was sent
+        counts as reached. ``ObservationError`` names what is no axis or no number.
         """
         now_ns = self._clock.now_ns() if now_ns is None else now_ns
         if measured is not None:

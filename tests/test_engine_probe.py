@@ -13,7 +13,8 @@ import pytest
 
 from edgeguard.engine.probe import Finding, survey
 from edgeguard.engine.provider import Provider
-from edgeguard.engine.providers import PROVIDERS, find_provider
+from edgeguard.engine.provider_table import PROVIDERS
+from edgeguard.engine.providers import find_provider
 from edgeguard.extras import install_command
 
 PLUGIN = Provider(name="npu", ort_name="NpuExecutionProvider", package="acme-npu", extra="cpu", plugin="acme_npu")

@@ -22,7 +22,8 @@ from edgeguard.engine.folder import ModelFolder, read_model_folder
 from edgeguard.engine.head import whole_head
 from edgeguard.engine.placement import RECORD_ASSIGNMENT, Placed, audit, profiled, recorded, records_assignment
 from edgeguard.engine.provider import HEAVY_OPERATORS, Provider
-from edgeguard.engine.providers import PROVIDERS, find_provider, provider_of
+from edgeguard.engine.provider_table import PROVIDERS
+from edgeguard.engine.providers import find_provider, provider_of
 from edgeguard.engine.session import Opened, allowed_threads, open_session
 from edgeguard.engine.session_options import SESSION_DEFAULTS, SESSION_KEYS, chosen_options
 from edgeguard.errors import ConfigError, EdgeguardError, MissingExtraError, ModelError, ProviderError

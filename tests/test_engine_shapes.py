@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -18,10 +19,11 @@ from edgeguard.engine.cache import WindowCache
 from edgeguard.engine.engine import Engine
 from edgeguard.engine.language_model import LanguageModel
 from edgeguard.engine.model_parts import fixed_shapes, read_model_parts
+from edgeguard.engine.placement import profiled
 from edgeguard.engine.providers import find_provider, provider_of
 from edgeguard.engine.session import open_session
 from edgeguard.engine.shapes import AnySize, FixedShapes
-from edgeguard.errors import ModelError, PromptError
+from edgeguard.errors import ModelError, PromptError, ProviderError
 from edgeguard.model.options import Attention
 from tests.engine_setup import apart, load, observation, write_config
 from tests.test_engine_layouts import MODELS
@@ -205,6 +207,64 @@ def test_what_is_captured_has_one_address_for_each_size_and_gives_the_same_bits(
         assert {one.k for one in engine.passes} <= set(fixed.sizes)
     for host, device in zip(*said, strict=True):
         assert np.array_equal(host, device)
+
+
+@pytest.mark.parametrize(
+    ("name", "attention", "mask"),
+    [("tensorrt", PLAIN, ("1x194", "1x224")), ("nv_tensorrt_rtx", GROUPED, ("1x192", "1x192"))],
+)
+def test_what_is_compiled_for_a_range_of_shapes_is_told_all_that_there_are(
+    name: str, attention: Attention, mask: tuple[str, str], tmp_path: Path
+) -> None:
+    parts = read_model_parts(
+        config=load_config(write_config(tmp_path)), folder=tiny_model(tmp_path, attention=attention)
+    )
+    row, fixed = find_provider(name), FixedShapes(sizes=(2, 8, 32), capacity=192)
+    options = fixed.range_options(parts.folder, row)
+    assert set(options) <= set(row.option_names)
+    smallest, usual, largest = (dict(one.split(":") for one in options[key].split(",")) for key in row.range_options)
+    assert usual == largest
+    assert (smallest["input_ids"], largest["input_ids"]) == ("1x2", "1x32")
+    assert (smallest["attention_mask"], largest["attention_mask"]) == mask
+    graph = parts.folder.graph
+    assert smallest.keys() == largest.keys() == set(graph.inputs)
+    assert smallest["past_key_values.0.key"] == largest["past_key_values.0.key"], "the cache is always as long"
+    for shapes in (smallest, largest):
+        for tensor, sizes in shapes.items():
+            known = zip(graph.dimensions[tensor], sizes.split("x"), strict=True)
+            assert all(str(dimension) == size for dimension, size in known if isinstance(dimension, int))
+
+
+@pytest.mark.parametrize(("shapes", "given"), [("any", False), ("sizes", True), ("one", False)])
+def test_the_range_is_given_where_there_is_one(shapes: str, given: bool, tmp_path: Path) -> None:
+    """To the CPU's provider, which does not take it: what it refuses is what it was told."""
+    config = load_config(write_config(tmp_path))
+    parts = read_model_parts(config=config, folder=tiny_model(tmp_path))
+    row = replace(find_provider("cpu"), shapes=shapes, range_options=("least", "usual", "most"))
+
+    said = pytest.raises(ProviderError, match="cpu did not take least, most, usual") if given else nullcontext()
+    with said:
+        apart(
+            lambda: open_session(
+                folder=parts.folder, head=parts.head, provider=row, threads=1, provider_options={},
+                session_options={}, fixed=fixed_shapes(parts, row),
+            )
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("attention", [GROUPED, PLAIN])
+def test_the_profiled_pass_has_one_of_the_sizes(attention: Attention, tmp_path: Path) -> None:
+    parts = read_model_parts(
+        config=load_config(write_config(tmp_path)), folder=tiny_model(tmp_path, attention=attention)
+    )
+    options = onnxruntime.SessionOptions()
+    options.enable_profiling = True
+    options.profile_file_prefix = str(tmp_path / "pass")
+    fixed = FixedShapes(sizes=(2, 8), capacity=64)
+    for name, size in fixed.frozen(parts.folder).items():
+        options.add_free_dimension_override_by_name(name, size)
+    session = onnxruntime.InferenceSession(parts.folder.graph.path, options, providers=["CPUExecutionProvider"])
+    assert any(one.operator == "MatMulNBits" for one in profiled(session, parts.folder, fixed=fixed))
 
 
 @pytest.mark.parametrize(

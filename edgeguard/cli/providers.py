@@ -31,7 +31,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     from edgeguard.engine.probe import survey
-    from edgeguard.engine.providers import PROVIDERS
+    from edgeguard.engine.provider_table import PROVIDERS
     from edgeguard.plain import to_plain
 
     findings = survey(PROVIDERS)

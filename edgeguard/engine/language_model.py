@@ -157,7 +157,7 @@ def load_rungs(
         provider_options=config.model.provider_options,
         session_options=config.model.session_options,
         compiled=_compiled(parts, provider, compile_to=compile_to),
-        dimensions=fixed.frozen(parts.folder) if fixed is not None and provider.shapes == "one" else {},
+        fixed=fixed,
         custom_ops=parts.custom_ops,
     )
     ladder = tuple(

@@ -17,6 +17,7 @@ from typing import Any
 from edgeguard.engine.cache import ELEMENT_TYPES
 from edgeguard.engine.folder import ModelFolder
 from edgeguard.engine.provider import Provider
+from edgeguard.engine.shapes import FixedShapes, input_shapes
 from edgeguard.errors import ProviderError
 
 RECORD_ASSIGNMENT = "session.record_ep_graph_assignment_info"
@@ -46,9 +47,9 @@ def recorded(session: Any) -> list[Placed]:
     ]
 
 
-def profiled(session: Any, folder: ModelFolder) -> list[Placed]:
+def profiled(session: Any, folder: ModelFolder, *, fixed: FixedShapes | None = None) -> list[Placed]:
     """From one pass of a session that was opened with profiling on; its file is read and removed."""
-    session.run(None, _one_pass(session, folder))
+    session.run(None, _one_pass(session, folder, fixed))
     file = Path(session.end_profiling())
     try:
         events = json.loads(file.read_text(encoding="utf-8"))
@@ -63,21 +64,15 @@ def profiled(session: Any, folder: ModelFolder) -> list[Placed]:
     return list(placed.values())
 
 
-def _one_pass(session: Any, folder: ModelFolder) -> dict[str, Any]:
-    """The inputs of a pass of two tokens with none cached, or of the one shape that the session has."""
+def _one_pass(session: Any, folder: ModelFolder, fixed: FixedShapes | None) -> dict[str, Any]:
+    """The inputs of a pass of two tokens with none cached, or of the largest of the sizes that there are."""
     import numpy as np
 
-    names = folder.names
-    cache = {past for past, _ in names.cache(layers=folder.layers)}
-    feeds: dict[str, Any] = {name: np.array(value) for name, value in names.constants.items()}
-    for node in session.get_inputs():
-        if node.name in cache:
-            past = node.shape[2] if isinstance(node.shape[2], int) else 0
-            feeds[node.name] = np.zeros([1, folder.kv_heads, past, folder.head_size], ELEMENT_TYPES[node.type])
-        elif node.name not in feeds:  # ids, mask, positions
-            length = node.shape[1] if isinstance(node.shape[1], int) else 2
-            feeds[node.name] = np.ones([1, length], np.int64)
-    return feeds
+    feeds: dict[str, Any] = {name: np.array(value) for name, value in folder.names.constants.items()}
+    any_size = input_shapes(folder, new=2, past=0, total=2)
+    shapes = any_size if fixed is None else fixed.inputs(folder, size=fixed.largest)
+    types = {node.name: ELEMENT_TYPES.get(node.type, np.int64) for node in session.get_inputs()}
+    return feeds | {name: np.ones(shape, types[name]) for name, shape in shapes.items()}
 
 
 def audit(placed: Sequence[Placed], provider: Provider) -> str:

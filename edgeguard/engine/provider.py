@@ -60,8 +60,9 @@ class Provider:
     tokens for which a pass gives the same bits as one that computes them among others; ``same_bits`` says that from
     there on they do. ``warm_sizes`` is how many sizes of the first pass are warmed up, evenly spaced: kernels may
     be chosen or compiled by size. ``shapes`` says whether passes may have ``any`` size, a few fixed ``sizes``, or
-    ``one`` that is frozen into the graph (``edgeguard.engine.shapes``). ``graph_option`` is its own name for
-    capturing passes as graphs on the device, and ``captures`` says that it is on (``edgeguard.engine.pass_io``).
+    ``one`` that is frozen into the graph (``edgeguard.engine.shapes``). ``range_options`` are its own names for the
+    smallest, the usual and the largest shapes that what it compiles is to serve, ``graph_option`` that for capturing
+    passes as graphs on the device, and ``captures`` says that it is on (``edgeguard.engine.pass_io``).
     ``device_files`` are patterns of which one exists where there is hardware. ``hint`` is what keeps its clock
     steady. ``verified`` says where it was run.
     """
@@ -84,6 +85,7 @@ class Provider:
     same_bits: bool = False
     warm_sizes: int = 16
     shapes: str = "any"
+    range_options: tuple[str, ...] = ()
     graph_option: str | None = None
     captures: bool = False
     compiled: Compiled | None = None

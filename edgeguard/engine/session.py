@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import MappingProxyType, ModuleType
+from types import ModuleType
 from typing import Any
 
 from edgeguard.engine.compiled import NOT_COMPILED, CompiledUse
@@ -23,6 +23,7 @@ from edgeguard.engine.placement import RECORD_ASSIGNMENT, audit, profiled, recor
 from edgeguard.engine.plugin import missing_device, plugin_devices
 from edgeguard.engine.provider import Provider
 from edgeguard.engine.session_options import SESSION_DEFAULTS, check_options, chosen_options, refuse_unknown_keys
+from edgeguard.engine.shapes import FixedShapes
 from edgeguard.errors import MissingExtraError, ModelError, ProviderError
 from edgeguard.extras import install_command
 
@@ -82,18 +83,21 @@ def open_session(
     provider_options: Mapping[str, str],
     session_options: Mapping[str, str],
     compiled: CompiledUse = NOT_COMPILED,
-    dimensions: Mapping[str, int] = MappingProxyType({}),
+    fixed: FixedShapes | None = None,
     custom_ops: Sequence[Path] = (),
 ) -> Opened:
     """A session that runs on ``provider`` and nowhere else, with the inputs and outputs that the folder names.
 
     Its graph is the folder's, or the one that ``head`` has made of it, or what the provider has compiled that to.
     ``provider_options`` and ``session_options`` add to and win over the defaults of the row and of every session;
-    ``dimensions`` are open in the graph and fixed in the session; ``custom_ops`` are libraries that have been checked.
+    ``fixed`` are the shapes of its passes, where not any will do; ``custom_ops`` are libraries that have been checked.
     """
     runtime = import_runtime(provider)
     refuse_unknown_keys(session_options)
-    chosen = {**chosen_options(provider, provider_options, threads=threads), **compiled.provider_options}
+    frozen = fixed.frozen(folder) if fixed is not None and provider.shapes == "one" else {}
+    ranges = fixed.range_options(folder, provider) if fixed is not None and not frozen else {}
+    configured = chosen_options(provider, {**ranges, **provider_options}, threads=threads)
+    chosen = {**configured, **compiled.provider_options}
     options = runtime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
@@ -104,7 +108,7 @@ def open_session(
         options.add_session_config_entry(key, value)
     for library in custom_ops:
         _register(options, library)
-    for name, size in dimensions.items():
+    for name, size in frozen.items():
         options.add_free_dimension_override_by_name(name, size)
     if head.model is not None and compiled.graph is None:
         options.add_session_config_entry(_EXTERNAL_DATA_FOLDER, str(folder.path))
@@ -118,7 +122,7 @@ def open_session(
         session = _opened(runtime, options, graph, folder=folder, provider=provider, chosen=chosen)
         check_options(session, provider, chosen)
         _check_signature(session, folder, head, provider)
-        placed = recorded(session) if records_assignment(runtime) else profiled(session, folder)
+        placed = recorded(session) if records_assignment(runtime) else profiled(session, folder, fixed=fixed)
     return Opened(session=session, placement=audit(placed, provider))
 
 

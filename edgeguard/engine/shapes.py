@@ -23,6 +23,17 @@ TILE = 32
 is, and its bits are others (seen with passes of 33, 65, 97 and 129 tokens of a model with small matrices, 1.32)."""
 
 
+def input_shapes(folder: ModelFolder, *, new: int, past: int, total: int) -> dict[str, tuple[int, ...]]:
+    """The shape of every input of a pass of ``new`` tokens over a cache of ``past``, with a mask over ``total``."""
+    names = folder.names
+    shapes: dict[str, tuple[int, ...]] = {names.input_ids: (1, new), names.attention_mask: (1, total)}
+    if names.position_ids is not None:
+        shapes[names.position_ids] = (1, new)
+    for name, _ in names.cache(layers=folder.layers):
+        shapes[name] = (1, folder.kv_heads, past, folder.head_size)
+    return shapes
+
+
 def same_bits(provider: Provider, folder: ModelFolder) -> bool:
     """Whether a pass gives the same bits however its tokens are split.
 
@@ -114,18 +125,29 @@ class FixedShapes:
                 "cache, which is fixed here; export it again, with a newer optimum"
             )
 
+    def inputs(self, folder: ModelFolder, *, size: int) -> dict[str, tuple[int, ...]]:
+        """The shape of every input of a pass of ``size`` tokens."""
+        total = self.capacity if folder.shared_cache else self.capacity + size
+        return input_shapes(folder, new=size, past=self.capacity, total=total)
+
+    def range_options(self, folder: ModelFolder, provider: Provider) -> dict[str, str]:
+        """What has the provider compile once, when the session opens, for every size that a pass has.
+
+        In the words of ONNX Runtime's pages on TensorRT: ``input_ids:1x2,attention_mask:1x192,…``, where it has words
+        for it. Its kernels are chosen for the largest size, whose passes are the dearest.
+        """
+        sizes = (self.sizes[0], self.largest, self.largest)
+        return {
+            option: ",".join(
+                f"{name}:{'x'.join(map(str, shape))}" for name, shape in self.inputs(folder, size=size).items()
+            )
+            for option, size in zip(provider.range_options, sizes, strict=False)
+        }
+
     def frozen(self, folder: ModelFolder) -> dict[str, int]:
         """What each named dimension of the graph's inputs is when every pass has the largest size."""
-        names, size = folder.names, self.largest
-        past = self.capacity
-        total = past if folder.shared_cache else past + size
-        shapes: dict[str, Sequence[int]] = {names.input_ids: (1, size), names.attention_mask: (1, total)}
-        if names.position_ids is not None:
-            shapes[names.position_ids] = (1, size)
-        for name, _ in names.cache(layers=folder.layers):
-            shapes[name] = (1, folder.kv_heads, past, folder.head_size)
         found: dict[str, int] = {}
-        for name, shape in shapes.items():
+        for name, shape in self.inputs(folder, size=self.largest).items():
             dimensions = folder.graph.dimensions.get(name, ())
             if len(dimensions) != len(shape):
                 raise ModelError(

@@ -21,17 +21,16 @@ from types import FrameType
 
 from edgeguard.clock import NS_PER_MS, NS_PER_US, SystemClock
 from edgeguard.errors import EdgeguardError
-from edgeguard.guard.interface import Refusal
 from edgeguard.guard.settings import Settings
 from edgeguard.plain import from_plain
 from edgeguard.runtime.audience import Heard
+from edgeguard.runtime.departure import Departure
 from edgeguard.runtime.driver import Driver
 from edgeguard.runtime.process import GuardProcess, Options
 from edgeguard.runtime.status import Status
 from edgeguard.service.notify import Notifier
 from edgeguard.service.sockets import Sockets
-from edgeguard.service.standstill import stands, stop_limit_ns
-from edgeguard.types import Cause, Observation
+from edgeguard.types import Cause
 
 HEARTBEAT_NS = 250 * NS_PER_MS
 """How often the manager hears of us; at least four times per watchdog interval."""
@@ -63,7 +62,7 @@ class Service:
         self._reload_asked = False
         self._check: subprocess.Popen[bytes] | None = None
         self._note = ""
-        self._leave_by_ns: int | None = None
+        self._departure: Departure | None = None
         self._settings: Settings | None = None
         self._heartbeat_ns = min(HEARTBEAT_NS, (notifier.watchdog_ns or HEARTBEAT_NS * 4) // 4)
         self._next_beat_ns = 0
@@ -90,25 +89,20 @@ class Service:
         signal.signal(signal.SIGHUP, self._on_reload)
 
     def hear(self, now_ns: int, status: Callable[[], Status]) -> Heard:
-        """Told to leave, the robot is shown nothing more that it could move by; an operator's *stop* is still heard."""
+        """Also why to leave, once it was told to."""
         heard = self._sockets.hear(now_ns, status)
         self._watch_check()
         if self._told is None or self._settings is None:
             return heard
-        refusal = None
-        if self._leave_by_ns is None:
-            self._leave_by_ns = now_ns + stop_limit_ns(self._settings)
-            refusal = Refusal(cause=self._told, detail=self._told_by)
+        if self._departure is None:
+            self._departure = Departure(self._settings, cause=self._told, detail=self._told_by, now_ns=now_ns)
             self._announce_leaving(now_ns)
-        observations: tuple[Observation, ...] = heard.superseded
-        if heard.observation is not None:
-            observations += (heard.observation,)
-        return Heard(superseded=observations, operator=heard.operator, refusal=refusal)
+        return self._departure.hear(heard)
 
     def tell(self, driver: Driver, now_ns: int) -> None:
         self._sockets.publish(driver.take_records(), driver.take_events())
-        if self._leave_by_ns is not None and self._settings is not None:
-            self.ended = stands(driver, self._settings) or now_ns >= self._leave_by_ns
+        if self._departure is not None:
+            self.ended = self._departure.is_over(driver, now_ns)
         if now_ns >= self._next_beat_ns:
             self._next_beat_ns = now_ns + self._heartbeat_ns
             self._beat(driver)

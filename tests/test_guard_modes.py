@@ -18,7 +18,18 @@ from edgeguard.types import Action, Cause, Finish, Grade, Mode, OperatorWord, So
 from edgeguard.types.wire import LinkState, MotorFlag
 
 MS = NS_PER_MS
+WARMING, READY, GONE, UNAVAILABLE = WorkerPhase
 COUNTED = (Clear.FITTED, Clear.PROVEN, Clear.PROVEN_AND_DWELL)
+
+STARTS = {
+    "its time is up": ([(WARMING, 500)], True),
+    "a tick is left": ([(WARMING, 480)], False),
+    "it is ready in time": ([(WARMING, 480), (READY, 2_000)], False),
+    "nothing is started yet": ([(GONE, 2_000)], False),
+    "nobody tries any more": ([(UNAVAILABLE, 2_000)], False),
+    "each start has the whole time": ([(WARMING, 480), (GONE, 100), (WARMING, 480)], False),
+    "so has a second one": ([(WARMING, 480), (GONE, 100), (WARMING, 500)], True),
+}
 
 
 @pytest.fixture
@@ -368,6 +379,41 @@ class TestWorker:
             rig.advance(200)
         rig.advance(20)
         assert (Cause.WORKER_HUNG in rig.causes) is hung
+
+    @pytest.mark.parametrize("case", STARTS)
+    def test_one_that_is_not_ready_in_time_is_replaced(self, case):
+        phases, replaced = STARTS[case]
+        rig = Rig(replace(settings(), start_limit_ns=500 * MS))
+        for phase, ms in phases:
+            rig.phase = phase
+            rig.step()
+            rig.advance(ms)
+        assert rig.restarts == replaced
+        assert (Cause.WORKER_HUNG in rig.causes) is replaced
+        told = rig.named("worker replaced")
+        assert told == ["not ready within guard.start_limit_ms = 500; it was at: warming"] * replaced
+
+    def test_one_that_was_not_ready_hangs_until_its_supervisor_has_taken_note(self):
+        rig = Rig(replace(settings(), start_limit_ns=500 * MS))
+        rig.phase = WARMING
+        rig.step()
+        rig.advance(600)
+        assert (rig.restarts, Cause.WORKER_HUNG in rig.causes) == (1, True)
+        rig.phase = GONE
+        rig.step()
+        assert Cause.WORKER_HUNG not in rig.causes
+
+    def test_time_that_the_clock_goes_back_does_not_count_for_its_start(self):
+        rig = Rig(replace(settings(), start_limit_ns=500 * MS))
+        rig.phase = WARMING
+        rig.step()
+        rig.advance(400)
+        rig.now_ns -= 300 * MS
+        rig.step()
+        rig.advance(80)
+        assert rig.restarts == 0
+        rig.advance(40)
+        assert rig.restarts == 1
 
     def test_a_late_answer_is_a_sign_of_life(self, armed):
         for _ in range(12):

@@ -147,6 +147,17 @@ def test_a_worker_that_hangs_answers_nothing_until_it_is_replaced():
     assert bench.answered() == [3]
 
 
+def test_a_worker_that_hangs_while_it_loads_is_replaced_when_its_time_is_up(tmp_path):
+    robot = robot_toml().replace("[guard]\n", "[guard]\nstart_limit_ms = 800\n")
+    more = '[[event]]\nat_ms = 0\nworker = "hangs"\n'
+    timeline = simulate(script(tmp_path, more=more, robot=robot, duration_ms=3_000))
+    assert [event.detail for _, event in timeline.events if event.name == "worker replaced"] == [
+        "not ready within guard.start_limit_ms = 800; it was at: starting"
+    ]
+    assert timeline.worker_starts == 2
+    assert timeline.mode_at(2_999 * MS) is Mode.ARMED
+
+
 def test_a_complete_answer_makes_up_for_failures():
     bench = Bench()
     for _ in range(4):

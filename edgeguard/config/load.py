@@ -27,6 +27,9 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+START_LIMIT_MS = 300_000
+"""For loading, the prefix and the warm-up. A provider that compiles takes minutes; calibration waits as long."""
+
 LINK_TIMEOUT_TICKS = 3
 """The link timeout is at least so many ticks, so that one late tick does not stop the robot (design, point 2)."""
 
@@ -168,6 +171,7 @@ def _read_guarding(table: Table, *, timing: Timing) -> Guarding:
         hung_after_ns=table.milliseconds(
             "hung_after_ms", default=5 * ms_from_ns(timing.period_ns), low=1, high=600_000
         ),
+        start_limit_ns=table.milliseconds("start_limit_ms", default=START_LIMIT_MS, low=1, high=3_600_000),
         worker_failures=table.integer("worker_failures", default=5, low=1, high=1_000),
         actions={
             Grade.COMFORTABLE: Action(actions.text("comfortable", default="stop", among=names)),

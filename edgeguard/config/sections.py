@@ -105,6 +105,7 @@ class Guarding:
     miss_limit: float
     refill_per_on_time: float
     hung_after_ns: int
+    start_limit_ns: int
     worker_failures: int
     actions: Mapping[Grade, Action]
 

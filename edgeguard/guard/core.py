@@ -116,6 +116,7 @@ def _finish(turn: Turn) -> tuple[GuardState, Effects]:
         answered_id=turn.answered_id,
         given_up_id=turn.given_up_id,
         silence_ns=turn.silence_ns,
+        warming_ns=turn.warming_ns,
         worker_phase=turn.inputs.worker.phase,
         session=turn.session,
         session_since_ns=turn.session_since_ns,

@@ -81,6 +81,7 @@ class Settings:
     echo_timeout_ns: int
     rest_assumed_ns: int  # how long stops must have been sent where nobody measures standstill
     hung_after_ns: int
+    start_limit_ns: int
     dwell_ns: int
     on_time_to_arm: int
     miss_limit: float
@@ -124,6 +125,7 @@ class Settings:
             echo_timeout_ns=config.link.echo_timeout_ns,
             rest_assumed_ns=rest_assumed_ns(config, wire_ns=wire_ns),
             hung_after_ns=guarding.hung_after_ns,
+            start_limit_ns=guarding.start_limit_ns,
             dwell_ns=guarding.dwell_ns,
             on_time_to_arm=guarding.on_time_to_arm,
             miss_limit=guarding.miss_limit,

@@ -127,6 +127,7 @@ class GuardState:
     answered_id: int | None = None
     given_up_id: int | None = None  # the newest request that ended without its answer
     silence_ns: int = 0  # how long requests in a row were waited for in vain
+    warming_ns: int = 0  # how long the worker has been starting
     worker_phase: WorkerPhase | None = None
     session: tuple[int, int | None] | None = None  # of the link: generation and session
     session_since_ns: int = 0

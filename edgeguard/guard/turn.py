@@ -87,6 +87,7 @@ class Turn:
         self.answered_id = state.answered_id
         self.given_up_id = state.given_up_id
         self.silence_ns = state.silence_ns
+        self.warming_ns = state.warming_ns
         self.board = inputs.board or state.board
         self.doubt = state.doubt
         self.drift = state.drift

@@ -90,23 +90,33 @@ def _watch_rest(turn: Turn) -> None:
 
 
 def watch_worker(turn: Turn) -> None:
-    """The model's process: its phase as its supervisor knows it, and its silence."""
+    """The model's process: its phase as its supervisor knows it, its silence, and how long it takes to start."""
     worker, before = turn.inputs.worker, turn.before.worker_phase
+    starting = worker.phase is WorkerPhase.WARMING and before is WorkerPhase.WARMING
+    turn.warming_ns = turn.warming_ns + turn.now_ns - turn.before.now_ns if starting else 0
     if worker.phase is not WorkerPhase.READY:
-        turn.ledger.hold(_PHASES[worker.phase], worker.detail or worker.phase.value)
+        standing = worker.detail or worker.phase.value
+        turn.ledger.hold(_PHASES[worker.phase], standing)
         turn.renew = turn.renew or before is WorkerPhase.READY
         turn.silence_ns = 0
+        if turn.warming_ns >= turn.settings.start_limit_ns:
+            limit = f"guard.start_limit_ms = {ms_from_ns(turn.settings.start_limit_ns):g}"
+            _replace_hung(turn, f"not ready within {limit}; it was at: {standing}")
         return
     if before is not WorkerPhase.READY:
         turn.ledger.strike(Cause.UNPROVEN, f"{turn.settings.on_time_to_arm} on-time answers are to be shown")
     if turn.inputs.answers:
         turn.silence_ns = 0
     if turn.silence_ns >= turn.settings.hung_after_ns:
-        detail = f"waited for in vain for {ms_from_ns(turn.silence_ns):.0f} ms of requests in a row"
-        turn.ledger.hold(Cause.WORKER_HUNG, detail)
-        if Cause.WORKER_HUNG not in turn.ledger:
-            turn.restart_worker = True
-            turn.events.append(event(turn.now_ns, EventName.REPLACED, detail))
+        _replace_hung(turn, f"waited for in vain for {ms_from_ns(turn.silence_ns):.0f} ms of requests in a row")
+
+
+def _replace_hung(turn: Turn, detail: str) -> None:
+    """Once: until its supervisor has taken note, it hangs on."""
+    turn.ledger.hold(Cause.WORKER_HUNG, detail)
+    if Cause.WORKER_HUNG not in turn.ledger:
+        turn.restart_worker = True
+        turn.events.append(event(turn.now_ns, EventName.REPLACED, detail))
 
 
 def watch_observations(turn: Turn) -> None:

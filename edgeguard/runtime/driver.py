@@ -165,7 +165,7 @@ class Driver:
         if effects.cancel is not None:
             self._worker.cancel(effects.cancel)
         if effects.restart_worker:
-            self._worker.restart("it hung")
+            self._worker.restart(self.state.ledger[Cause.WORKER_HUNG].detail)
         if effects.record is not None:
             record = dataclasses.replace(effects.record, on_wire_ns=on_wire_ns)
             self._records.append(record)

@@ -101,7 +101,8 @@ class SimulatedWorker:
         self._hung = True
 
     def _become_ready(self) -> None:
-        self._phase, self._detail = WorkerPhase.READY, "ready"
+        if not self._hung:
+            self._phase, self._detail = WorkerPhase.READY, "ready"
 
     def _exited(self, detail: str) -> None:
         self._failures += 1

@@ -35,7 +35,7 @@ class MessageTooLargeError(EdgeguardError):
 
 def encode(message: Mapping[str, object]) -> bytes:
     """One message as bytes; ``Decimal`` becomes a JSON number."""
-    packet = json.dumps(message, separators=(",", ":"), default=_number).encode()
+    packet = _ENCODER.encode(message).encode()
     if len(packet) > MESSAGE_LIMIT_BYTES:
         raise MessageTooLargeError(f"a message of {len(packet)} bytes; at most {MESSAGE_LIMIT_BYTES} are sent")
     return packet
@@ -44,7 +44,7 @@ def encode(message: Mapping[str, object]) -> bytes:
 def decode(packet: bytes) -> Message | None:
     """The message in ``packet``, or ``None`` when it is not one: garbage is dropped, not fatal."""
     try:
-        message = json.loads(packet, parse_float=Decimal)
+        message = _DECODER.decode(packet.decode())
     except (ValueError, ArithmeticError, RecursionError):  # ArithmeticError: an exponent beyond every Decimal
         return None
     return message if isinstance(message, dict) and isinstance(message.get("type"), str) else None
@@ -54,6 +54,10 @@ def _number(value: object) -> float:
     if isinstance(value, Decimal):
         return float(value)
     raise TypeError(f"a message cannot carry {type(value).__name__}")
+
+
+_ENCODER = json.JSONEncoder(separators=(",", ":"), default=_number)
+_DECODER = json.JSONDecoder(parse_float=Decimal)
 
 
 class Channel:

@@ -85,7 +85,11 @@ def said_by(model: Any, folder: Path) -> dict[str, Any]:
 
 
 def optimum_layouts(folder: Path) -> None:
-    """Optimum's ``model.onnx``, and onnx-community's smaller files made of it as its script makes them."""
+    """Optimum's ``model.onnx``, and onnx-community's smaller files made of it as its script makes them.
+
+    That is ``scripts/quantize.py`` of transformers.js, but for its last step: onnxslim 0.1.98 leaves types out of a
+    float16 graph that ONNX Runtime then refuses.
+    """
     from optimum.exporters.onnx import main_export
     from optimum.onnxruntime import ORTModelForCausalLM
 
@@ -98,6 +102,10 @@ def optimum_layouts(folder: Path) -> None:
     quantizer = MatMulNBitsQuantizer(onnx.load(made / "model.onnx"), block_size=32, is_symmetric=True)
     quantizer.process()
     onnx.save(quantizer.model.model, made / "model_q4.onnx")
+    four_bits, mixed = quantizer.model.model, made / "model_q4f16.onnx"
+    onnx.save(convert_float_to_float16(four_bits, keep_io_types=True), mixed)
+    said = said_by(ORTModelForCausalLM.from_pretrained(made, file_name=mixed.name), made)
+    (MODELS / "q4f16.json").write_text(json.dumps(said))
     quantize_dynamic(made / "model.onnx", made / "model_quantized.onnx", weight_type=QuantType.QInt8)
 
 
@@ -126,12 +134,16 @@ def merged_layout(folder: Path) -> None:
 
 
 def genai_layouts(folder: Path) -> None:
-    """GroupQueryAttention with a shared buffer: QKV in one product or three, in float32, float16 and int4."""
+    """GroupQueryAttention with a shared buffer: QKV in one product or three, in float32, float16 and int4.
+
+    The graph for DirectML has its rotary embedding outside of the attention, and so an input ``position_ids``.
+    """
     variants: dict[str, tuple[str, str, list[str]]] = {
         "genai": ("fp32", "cpu", []),
         "genai_int4": ("int4", "cpu", ["int4_block_size=32", "int4_accuracy_level=4"]),
         "genai_separate": ("fp32", "cpu", ["disable_qkv_fusion=true"]),
         "genai_fp16": ("fp16", "cuda", []),
+        "genai_positions": ("fp16", "dml", []),
     }
     for name, (precision, provider, options) in variants.items():
         with tempfile.TemporaryDirectory() as cache:

@@ -60,6 +60,40 @@ def test_help_fits_a_terminal_of_eighty_columns_but_for_examples(monkeypatch):
             assert len(line) <= 80 or line.startswith("  "), (name, line)
 
 
+def test_the_words_beside_an_example_are_broken_in_their_column(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    page = build_parser().format_help()
+    assert (
+        "  edgeguard init robot.toml        that robot's configuration, commented: make\n" + " " * 35 + "it yours"
+        in page
+    )
+    below = commands_of(build_parser())["install"].format_help()
+    assert (
+        "  edgeguard install robot.toml                 what would be written, and what\n" + " " * 47 + "comes" in below
+    )
+    assert "  sudo /opt/edgeguard/bin/edgeguard install robot.toml --write\n" in below
+
+
+@pytest.mark.parametrize(("columns", "lines"), [(42, 3), (90, 2)])
+def test_a_long_message_is_broken_between_words_in_a_terminal_and_left_whole_in_a_pipe(columns, lines):
+    text = "edgeguard: robot.toml: cannot be read (No such file or directory); name an existing TOML file"
+    assert edgeguard("check", "robto.toml").stderr == text.replace("robot", "robto") + "\n"
+    ours, theirs = os.openpty()
+    with os.fdopen(theirs, "w") as terminal:
+        width = dict(os.environ, COLUMNS=str(columns))
+        argv = [sys.executable, "-m", "edgeguard", "check", "robto.toml"]
+        subprocess.run(argv, stderr=terminal, env=width, check=False)
+    said = os.read(ours, 4096).decode().splitlines()
+    os.close(ours)
+    assert len(said) == lines
+    assert " ".join(line.strip() for line in said) == text.replace("robot", "robto")
+    assert max(map(len, said)) <= columns
+
+
+def test_a_command_that_there_is_not_is_answered_with_where_they_are_listed():
+    assert "there is no 'help': edgeguard --help lists" in " ".join(edgeguard("help").stderr.split())
+
+
 def test_the_configuration_to_start_from_is_one_that_check_accepts(tmp_path):
     assert edgeguard("init", "robot.toml", cwd=tmp_path).returncode == 0
     checked = edgeguard("check", "robot.toml", cwd=tmp_path)

@@ -101,7 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     place = arguments.config_place or arguments.config
     if place is None:
-        raise ConfigError("edgeguard calibrate needs the configuration: edgeguard calibrate robot.toml")
+        raise ConfigError("calibrate needs the configuration: edgeguard calibrate robot.toml")
     config = load_config(place)
     with progress_bars() as progress:
         subject = model_subject(config, progress=progress)

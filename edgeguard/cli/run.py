@@ -44,7 +44,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="guard the robot in the foreground, as a service does",
         description=_DESCRIPTION,
     )
-    parser.add_argument("--config", type=Path, metavar="CONFIG", help="the robot's configuration")
+    parser.add_argument(
+        "config_place", type=Path, nargs="?", metavar="CONFIG", help="the robot's configuration (or --config CONFIG)"
+    )
+    parser.add_argument("--config", type=Path, metavar="CONFIG", help=argparse.SUPPRESS)
     parser.add_argument("--profile", type=Path, metavar="PROFILE", help="what edgeguard calibrate wrote")
     parser.add_argument("--port", help="the serial port (default: the configuration's)")
     parser.add_argument("--state-directory", type=Path, metavar="DIR", help="latch, lock and logs")
@@ -71,12 +74,15 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.schema:
         print(MESSAGE_SCHEMA.read_text(encoding="utf-8"), end="")
         return 0
-    if arguments.config is None or arguments.profile is None:
-        raise ConfigError("edgeguard run needs --config and --profile; edgeguard calibrate makes a profile")
-    assembly = assemble(arguments.config)
+    place = arguments.config_place or arguments.config
+    if place is None:
+        raise ConfigError("run needs the configuration: edgeguard run robot.toml --profile robot.profile.json")
+    if arguments.profile is None:
+        raise ConfigError(f"run needs --profile PROFILE; one is made with: edgeguard calibrate {place} --out PROFILE")
+    assembly = assemble(place)
     require_usable(arguments.profile, assembly.config, own_worker=arguments.worker is not None)
     named_port(assembly.config, arguments.port)
-    options = _options(arguments, assembly)
+    options = _options(arguments, assembly, place=place)
     if not arguments.check:
         service = [sys.executable, "-m", "edgeguard.service.service", json.dumps(to_plain(options))]
         sys.stdout.flush()
@@ -84,8 +90,8 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _options(arguments: argparse.Namespace, assembly: Assembly) -> ServiceOptions:
-    file, profile = arguments.config.absolute(), arguments.profile.absolute()
+def _options(arguments: argparse.Namespace, assembly: Assembly, *, place: Path) -> ServiceOptions:
+    file, profile = place.absolute(), arguments.profile.absolute()
     if arguments.worker is None:
         worker = worker_argv(file, profile, models=find_model_folders(assembly.config))
     else:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 
 from edgeguard.cli.run import add_sockets
 from edgeguard.cli.times import read_seconds_ns
+from edgeguard.cli.wrapped import wrapped
 from edgeguard.clock import NS_PER_MS, NS_PER_S, SystemClock, ms_from_ns
 from edgeguard.errors import WorkerError
 from edgeguard.plain import to_plain
@@ -53,7 +55,11 @@ def run(arguments: argparse.Namespace) -> int:
             status = client.status()
         else:
             status = _wait_armed(client, timeout_ns=arguments.wait_armed_ns)
-    print(json.dumps(to_plain(status), indent=2) if arguments.json else "\n".join(_lines(status)))
+    if arguments.json:
+        print(json.dumps(to_plain(status), indent=2))
+    else:
+        for line in _lines(status):
+            print(wrapped(line, stream=sys.stdout, hang=12))
     return 0
 
 

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from flights import SCENARIOS, robot_toml, script
@@ -22,13 +23,14 @@ from edgeguard.simulation.agenda import Agenda
 from edgeguard.simulation.chart import FALLING, LABEL_WIDTH, MODE_CELLS, RISING, Chart
 from edgeguard.simulation.happening import KINDS
 from edgeguard.simulation.judgement import judge
+from edgeguard.simulation.outcome import Outcome
 from edgeguard.simulation.plans import Ladder
 from edgeguard.simulation.scenario import read_scenario
 from edgeguard.simulation.simulation import simulate
 from edgeguard.simulation.story import tell
 from edgeguard.simulation.worker import SimulatedWorker
 from edgeguard.simulation.world import START_NS, World
-from edgeguard.types import Cause, Finish, Mode, Observation, Request, ThermalLevel
+from edgeguard.types import Action, Cause, Finish, Mode, Observation, Request, ThermalLevel
 
 MS = NS_PER_MS
 
@@ -449,6 +451,77 @@ def test_the_command_prints_one_json_object(capsys):
     assert summary["as_expected"] is True
     assert [span["mode"] for span in summary["modes"]][:3] == ["inhibited", "armed", "intervening"]
     assert {span["cause"] for span in summary["causes"]} >= {"link lost", "no echo"}
+
+
+def test_a_folder_is_a_table_with_a_line_for_each_of_its_scenarios(capsys):
+    assert run(SCENARIOS) == 0
+    header, *rows, _, verdict = capsys.readouterr().out.splitlines()
+    assert header.split() == ["scenario", "s", "decisions", "model", "misses", "trips", "expectations"]
+    assert [row.split()[0] for row in rows] == sorted(
+        file.stem for file in SCENARIOS.glob("*.toml") if not file.stem.startswith("robot")
+    )
+    assert all(re.search(r"  all \d+ met$", row) for row in rows)
+    assert verdict == f"as expected  all {len(rows)} scenarios"
+    assert max(map(len, [header, *rows])) <= 80
+
+
+def test_one_of_several_that_comes_otherwise_is_told_and_the_exit_code_is_1(tmp_path, capsys):
+    eager = tmp_path / "eager.toml"
+    eager.write_text(robot_toml(on_time_to_arm="20"))
+    assert run(SCENARIOS / "one_late_answer.toml", SCENARIOS / "operator_stop.toml", "--config", eager) == 1
+    said = capsys.readouterr().out
+    assert re.search(r"\none_late_answer .*  \d+ of 11 not met\n  not as expected  ", said)
+    assert said.endswith("\nnot as expected  2 of 2 scenarios\n")
+
+
+def test_several_are_a_list_of_the_objects_that_each_alone_is(capsys):
+    files = [SCENARIOS / "one_late_answer.toml", SCENARIOS / "suspended.toml"]
+    assert run(*files, "--json") == 0
+    several = json.loads(capsys.readouterr().out)
+    for file, summary in zip(files, several, strict=True):
+        run(file, "--json")
+        assert json.loads(capsys.readouterr().out) == summary
+
+
+def test_what_is_wrong_with_any_of_several_is_named_at_once(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.toml").write_text("[")
+    with pytest.raises(ConfigError) as refused:
+        run(tmp_path)
+    assert [problem.split(": ")[0] for problem in refused.value.problems] == [
+        str(tmp_path / "a.toml"),
+        str(tmp_path / "b.toml"),
+    ]
+
+
+@pytest.mark.parametrize("option", ["--plot", "--log"])
+def test_what_is_of_one_run_is_not_made_of_several(tmp_path, option):
+    with pytest.raises(ConfigError, match="are of one run: name one scenario"):
+        run(SCENARIOS, option, tmp_path / "file.png")
+
+
+def test_a_folder_without_a_scenario_is_named(tmp_path):
+    (tmp_path / "robot.toml").write_text(robot_toml())
+    with pytest.raises(ConfigError, match="there is no scenario in it"):
+        run(tmp_path)
+
+
+def test_a_run_that_breaks_what_always_holds_is_bad_whatever_was_expected(tmp_path):
+    """No core does that: two lies about the same run."""
+    scenario = script(tmp_path, more='[[event]]\nat_ms = 1500\noperator = "stop"\n', duration_ms=2_000)
+    timeline = simulate(scenario)
+    assert Outcome.of(scenario, timeline).good
+    last = timeline.moments[-1]
+    timeline.moments[-1] = replace(last, measured={**last.measured, "linear": 0.3})
+    timeline.modes[-1].mode = Mode.ARMED
+    moved_ns = next(at_ns for at_ns, set_point in timeline.sent if set_point.action is Action.MOVE)
+    next(span for span in timeline.modes if span.covers(moved_ns)).mode = Mode.LATCHED
+    outcome = Outcome.of(scenario, timeline)
+    assert not outcome.good
+    may, stops = outcome.complaints
+    moves = "never to happen  the robot moves only while armed, or by a rule while intervening"
+    assert may == f"{moves}; but: at {moved_ns / MS:g} ms"
+    assert stops == f"never to happen  no stop moves linear away from its safe value; but: at {last.at_ns / MS:g} ms"
 
 
 def test_colours_are_left_out_when_nobody_wants_them(monkeypatch, capsys):

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from edgeguard.clock import NS_PER_S, SystemClock, ms_from_ns
 from edgeguard.errors import ConfigError, FlightLogError
-from edgeguard.plain import to_plain
 from edgeguard.recorder.log import FlightWriter
 from edgeguard.simulation.chart import EVENT_CELL, LABEL_WIDTH, MODE_CELLS, MODE_STYLES, Chart
 from edgeguard.simulation.happening import KINDS
-from edgeguard.simulation.judgement import Judgement, judge
-from edgeguard.simulation.scenario import Scenario, read_scenario
+from edgeguard.simulation.outcome import Outcome
+from edgeguard.simulation.scenario import Scenario, read_scenario, scenario_files
 from edgeguard.simulation.simulation import flight_header, simulate
 from edgeguard.simulation.story import tell
 from edgeguard.simulation.timeline import Timeline
@@ -24,20 +24,27 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _DESCRIPTION = """\
-Run what SCENARIO scripts: observations, late and missing answers, a worker that dies or hangs, a cable that is pulled,
-an operator, a clock that jumps. The guard's core decides as it would on the robot; time is virtual, so that a minute
-takes half a second, and the same scenario always gives the same run. Prints speed, mode and causes over time, what
-happened, and whether it came as the scenario expects. The shipped scenarios in tests/scenarios say how one is written.
+Run what each SCENARIO scripts: observations, late and missing answers, a worker that dies or hangs, a cable that is
+pulled, an operator, a clock that jumps. The guard's core decides as it would on the robot; time is virtual, so that a
+minute takes half a second, and the same scenario always gives the same run. Prints speed, mode and causes over time,
+what happened, and whether it came as the scenario expects. The shipped scenarios in tests/scenarios say how one is
+written.
+
+Of several, or of a folder (its robots' configurations are left out), each is one line of a table. Whatever is expected,
+two things never happen: a stop that moves an axis away from its safe value, and a robot that moves unless it is armed
+or a rule acts.
 
 {keys}
 
-exit codes: 0 as expected; 1 otherwise; 2 the scenario or the configuration cannot be used; 12 --plot needs matplotlib;
-15 --log cannot be written.
+exit codes: 0 all as expected; 1 otherwise; 2 a scenario or the configuration cannot be used; 12 --plot needs
+matplotlib; 15 --log cannot be written.
 """
 
 _WIDEST = 120
 _MARGIN = 8
 """Columns that are left free on the right: for the scales."""
+
+_COLUMNS = f"{'s':>6} {'decisions':>10} {'model':>6} {'misses':>7} {'trips':>6}  expectations"
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -47,23 +54,38 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="run scripted events in virtual time and show what the guard makes of them",
         description=_DESCRIPTION.format(keys=fill(f"keys of [start] and [[event]]: {', '.join(KINDS)}", 120)),
     )
-    parser.add_argument("scenario", type=Path, metavar="SCENARIO", help="for example tests/scenarios/link_cut.toml")
+    parser.add_argument(
+        "scenarios",
+        type=Path,
+        nargs="+",
+        metavar="SCENARIO",
+        help="for example tests/scenarios/link_cut.toml, or the whole folder",
+    )
     parser.add_argument("--config", type=Path, help="run it on this configuration instead of the scenario's own")
     parser.add_argument(
         "--plot", type=Path, metavar="FILE", help="draw it too (.png, .svg, .pdf; needs the extra plots)"
     )
     parser.add_argument("--log", type=Path, metavar="FILE", help="record it as a flight log, for edgeguard replay")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--json", action="store_true", help="print one JSON object; of several a list")
     parser.set_defaults(func=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    scenario = read_scenario(arguments.scenario, config=arguments.config)
+    files = scenario_files(arguments.scenarios)
+    if files == arguments.scenarios and len(files) == 1:
+        return _run_one(files[0], arguments)
+    if arguments.plot is not None or arguments.log is not None:
+        raise ConfigError("--plot and --log are of one run: name one scenario")
+    return _run_several(_read_all(files, config=arguments.config), as_json=arguments.json)
+
+
+def _run_one(file: Path, arguments: argparse.Namespace) -> int:
+    scenario = read_scenario(file, config=arguments.config)
     clock = SystemClock()
     began_ns = clock.now_ns()
     timeline = simulate(scenario) if arguments.log is None else _recorded(scenario, arguments.log)
     took_ns = clock.now_ns() - began_ns
-    judgements = judge(scenario.expectation, timeline, scenario.assembly.config)
+    outcome = Outcome.of(scenario, timeline)
     if arguments.plot is not None:
         from edgeguard.simulation.plot import draw
 
@@ -75,10 +97,46 @@ def run(arguments: argparse.Namespace) -> int:
             file=arguments.plot,
         )
     if arguments.json:
-        print(json.dumps(_summary(scenario, timeline, judgements), indent=2))
+        print(json.dumps(outcome.document(), indent=2))
     else:
-        _show(scenario, timeline, judgements, took_ns=took_ns)
-    return 0 if all(judgement.met for judgement in judgements) else 1
+        _show(outcome, took_ns=took_ns)
+    return 0 if outcome.good else 1
+
+
+def _run_several(scenarios: Sequence[Scenario], *, as_json: bool) -> int:
+    """Each run is shown as soon as it is over."""
+    from rich.console import Console
+
+    console, outcomes = Console(highlight=False), []
+    width = max(len("scenario"), *(len(scenario.name) for scenario in scenarios))
+    if not as_json:
+        console.print(f"{'scenario':<{width}} {_COLUMNS}", style="bold")
+    for scenario in scenarios:
+        outcome = Outcome.of(scenario, simulate(scenario))
+        outcomes.append(outcome)
+        if not as_json:
+            _show_row(console, outcome, width=width)
+    good = sum(outcome.good for outcome in outcomes)
+    if as_json:
+        print(json.dumps([outcome.document() for outcome in outcomes], indent=2))
+    elif good == len(outcomes):
+        console.print(f"\n[green]as expected[/]  all {good} scenarios")
+    else:
+        console.print(f"\nnot as expected  {len(outcomes) - good} of {len(outcomes)} scenarios", style="red")
+    return 0 if good == len(outcomes) else 1
+
+
+def _read_all(files: Sequence[Path], *, config: Path | None) -> list[Scenario]:
+    """``ConfigError`` lists everything that is wrong with any of them."""
+    scenarios, problems = [], []
+    for file in files:
+        try:
+            scenarios.append(read_scenario(file, config=config))
+        except ConfigError as error:
+            problems += [problem for problem in error.problems if problem not in problems]
+    if problems:
+        raise ConfigError(problems)
+    return scenarios
 
 
 def _recorded(scenario: Scenario, file: Path) -> Timeline:
@@ -93,39 +151,10 @@ def _recorded(scenario: Scenario, file: Path) -> Timeline:
     return timeline
 
 
-def _summary(scenario: Scenario, timeline: Timeline, judgements: list[Judgement]) -> dict[str, Any]:
-    return {
-        "scenario": scenario.name,
-        "about": scenario.about,
-        "config": str(scenario.assembly.config.file),
-        "digest": scenario.assembly.config.digest,
-        "duration_ms": ms_from_ns(timeline.duration_ns),
-        "steps": timeline.steps,
-        "counters": to_plain(timeline.counters),
-        "modes": [
-            {"from_ms": ms_from_ns(span.begin_ns), "to_ms": ms_from_ns(span.end_ns), "mode": span.mode.value}
-            for span in timeline.modes
-        ],
-        "causes": [
-            {
-                "from_ms": ms_from_ns(span.begin_ns),
-                "to_ms": ms_from_ns(span.end_ns),
-                "cause": span.cause.value,
-                "grade": span.grade.name.lower(),
-            }
-            for span in timeline.causes
-        ],
-        "story": [
-            {"at_ms": ms_from_ns(line.at_ns), "scripted": line.scripted, "words": line.words} for line in tell(timeline)
-        ],
-        "expectations": [{"words": one.words, "met": one.met} for one in judgements],
-        "as_expected": all(one.met for one in judgements),
-    }
-
-
-def _show(scenario: Scenario, timeline: Timeline, judgements: list[Judgement], *, took_ns: int) -> None:
+def _show(outcome: Outcome, *, took_ns: int) -> None:
     from rich.console import Console
 
+    scenario, timeline = outcome.scenario, outcome.timeline
     console = Console(highlight=False)
     run = f"{timeline.duration_ns / NS_PER_S:g} s of events in {ms_from_ns(took_ns):.0f} ms, {timeline.steps} steps"
     console.print(f"[bold]{scenario.name}[/]  [dim]{run}[/]")
@@ -135,7 +164,7 @@ def _show(scenario: Scenario, timeline: Timeline, judgements: list[Judgement], *
     console.print()
     _show_story(console, timeline)
     console.print()
-    _show_judgements(console, judgements)
+    _show_judgements(console, outcome)
 
 
 def _show_chart(console: Console, scenario: Scenario, timeline: Timeline) -> None:
@@ -161,11 +190,22 @@ def _show_story(console: Console, timeline: Timeline) -> None:
     console.print(table)
 
 
-def _show_judgements(console: Console, judgements: list[Judgement]) -> None:
-    unmet = [judgement for judgement in judgements if not judgement.met]
-    if not judgements:
+def _show_judgements(console: Console, outcome: Outcome) -> None:
+    if not outcome.expectations:
         console.print("nothing was expected of it", style="dim")
-    elif not unmet:
-        console.print(f"[green]as expected[/]  all {len(judgements)} expectations are met")
-    for judgement in unmet:
-        console.print(f"not as expected  {judgement.words}", style="red", markup=False)
+    elif outcome.good:
+        console.print(f"[green]as expected[/]  all {len(outcome.expectations)} expectations are met")
+    for complaint in outcome.complaints:
+        console.print(complaint, style="red", markup=False)
+
+
+def _show_row(console: Console, outcome: Outcome, *, width: int) -> None:
+    """One of several runs, and what was not met in it."""
+    timeline, count = outcome.timeline, len(outcome.expectations)
+    counters, unmet = timeline.counters, sum(not one.met for one in outcome.expectations)
+    met = f"all {count} met" if not unmet else f"{unmet} of {count} not met"
+    row = f"{timeline.duration_ns / NS_PER_S:>6g} {counters.cycles:>10} {counters.model:>6} {counters.misses:>7}"
+    name = f"{outcome.scenario.name:<{width}}"
+    console.print(f"{name} {row} {counters.trips:>6}  {met}", style="" if outcome.good else "red", highlight=False)
+    for complaint in outcome.complaints:
+        console.print(f"  {complaint}", style="red", markup=False)

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -80,6 +80,27 @@ def read_scenario(path: Path, *, config: Path | None = None) -> Scenario:
     root.close()
     problems.raise_if_any()
     return scenario
+
+
+def scenario_files(paths: Sequence[Path]) -> list[Path]:
+    """The files among ``paths``, and of each folder among them its scenarios: a robot's configuration is none."""
+    files = []
+    for path in paths:
+        found = (
+            [file for file in sorted(path.glob("*.toml")) if not _is_configuration(file)] if path.is_dir() else [path]
+        )
+        if not found:
+            raise ConfigError(f"{path}: there is no scenario in it (*.toml)")
+        files += found
+    return files
+
+
+def _is_configuration(file: Path) -> bool:
+    """What cannot be read is for ``read_scenario`` to complain about."""
+    try:
+        return "axis" in tomllib.loads(file.read_text())
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        return False
 
 
 def _read(root: Table, *, name: str, about: str, assembly: Assembly) -> Scenario:

@@ -35,6 +35,7 @@ from edgeguard.engine.provider import Provider
 from edgeguard.engine.providers import provider_of
 from edgeguard.engine.session import allowed_threads, import_runtime, open_session
 from edgeguard.engine.shapes import FixedShapes
+from edgeguard.engine.unread import give_back_unread
 from edgeguard.places import compiled_directory
 
 
@@ -180,6 +181,7 @@ def load_rungs(
         )
         for rung in parts.rungs
     )
+    give_back_unread(weights=[parts.folder.path / name for name in parts.folder.graph.external])
     progress("loading", 3, 3)
     return ladder
 

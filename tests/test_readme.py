@@ -1,4 +1,4 @@
-"""The README stays true: its commands, its exit codes, its keys and its links are those of the code."""
+"""The README and its pages stay true: commands, exit codes, keys, causes, files and links are those of the code."""
 
 from __future__ import annotations
 
@@ -11,10 +11,17 @@ import pytest
 
 from edgeguard import errors
 from edgeguard.cli.causes import markdown
-from edgeguard.cli.main import build_parser
+from edgeguard.cli.commands import build_parser
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
+KEYS = (ROOT / "edgeguard/config/README.md").read_text()
+CAUSES = (ROOT / "edgeguard/guard/README.md").read_text()
+PAGES = [ROOT / "README.md"] + [
+    page
+    for top in ("edgeguard", "models", "calibration", "systemd")
+    for page in sorted((ROOT / top).rglob("README.md"))
+]
 
 
 def subclasses(kind):
@@ -50,7 +57,7 @@ def keys_of_the_configuration() -> set[str]:
 
 @pytest.mark.parametrize("key", sorted(keys_of_the_configuration()))
 def test_every_key_of_the_configuration_is_documented(key):
-    assert re.search(rf"\b{re.escape(key)}\b", README)
+    assert re.search(rf"\b{re.escape(key)}\b", KEYS)
 
 
 def test_every_command_is_in_its_table():
@@ -61,12 +68,37 @@ def test_every_command_is_in_its_table():
 
 
 def test_the_table_of_reason_codes_is_the_guards_own():
-    table = README.split("<!-- causes -->\n")[1].split("\n<!-- end -->")[0]
+    table = CAUSES.split("<!-- causes -->\n")[1].split("\n<!-- end -->")[0]
     assert table == markdown()
 
 
-def test_files_that_it_names_exist():
-    for path in re.findall(r"`((?:edgeguard|models|calibration|tests|systemd|\.ci)/[\w./]+)`", README):
+def anchors(page: Path) -> set[str]:
+    """The names of a page's headings, as GitHub makes them."""
+    heads = re.findall(r"^#+ (.+)$", re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page):
+    for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+        if link.startswith("https://"):
+            continue
+        file, _, anchor = link.partition("#")
+        there = (page.parent / file).resolve() if file else page
+        assert there.exists(), link
+        assert not anchor or anchor in anchors(there), link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_rows_of_a_table_have_as_many_cells_as_its_head(page):
+    for table in re.findall(r"(?:^\|.*\|\n)+", page.read_text(), re.MULTILINE):
+        cells = [len(re.findall(r"(?<!\\)\|", re.sub(r"`[^`]*`", "", row))) for row in table.splitlines()]
+        assert len(set(cells)) == 1, table.splitlines()[cells.index(max(cells))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_that_a_page_names_exist(page):
+    for path in re.findall(r"`((?:edgeguard|models|calibration|tests|systemd|\.ci)/[\w./]+)`", page.read_text()):
         assert (ROOT / path).exists(), path
 
 

@@ -6,6 +6,12 @@ from edgeguard.clock import NS_PER_S, ms_from_ns
 from edgeguard.recorder.table import command_ns
 from edgeguard.types import CycleRecord, Event, Source
 
+HEADER = f"{'seconds':>10} {'cycle':>7} {'mode':<11} {'by':<6} {'took':>7}  command  the answer, or why not"
+"""Of ``decision_line``."""
+
+REST = 20
+"""The column from which on an event says what it is; what does not fit the terminal goes on there."""
+
 
 def decision_line(record: CycleRecord, *, at_ns: int) -> str:
     """Time, cycle, mode, who decided, time to command, set-point, and the answer or why there is none."""

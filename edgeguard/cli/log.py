@@ -9,9 +9,11 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from edgeguard.cli.decision import decision_line, event_line
+from edgeguard.cli.decision import HEADER, REST, decision_line, event_line
+from edgeguard.cli.quantity import counted
 from edgeguard.cli.run import add_sockets
 from edgeguard.cli.times import add_stretch
+from edgeguard.cli.wrapped import wrapped
 from edgeguard.clock import NS_PER_MS, NS_PER_S, SystemClock
 from edgeguard.errors import FlightLogError
 from edgeguard.plain import to_plain
@@ -82,7 +84,14 @@ def _on_log(
     return parser
 
 
+def _head(*, as_json: bool) -> None:
+    """The columns' names, for people."""
+    if sys.stdout.isatty() and not as_json:
+        print(HEADER)
+
+
 def _tail(arguments: argparse.Namespace) -> int:
+    _head(as_json=arguments.json)
     if arguments.log is None:
         with ServiceClient.any(arguments.sockets or default_sockets()) as client:
             _print(client.records(), as_json=arguments.json)
@@ -111,15 +120,16 @@ def _print(told: Iterable[CycleRecord | Event], *, as_json: bool) -> None:
             name = "record" if isinstance(one, CycleRecord) else "event"
             print(json.dumps({"type": name, name: to_plain(one)}, default=str), flush=True)
         elif isinstance(one, Event):
-            print(event_line(one, at_ns=one.at_ns), flush=True)
+            _say(event_line(one, at_ns=one.at_ns))
         else:
-            print(decision_line(one, at_ns=one.decision.decided_ns), flush=True)
+            _say(decision_line(one, at_ns=one.decision.decided_ns))
 
 
 def _show(arguments: argparse.Namespace) -> int:
     flight = last_flight(arguments.log, back=arguments.start)
     if arguments.plot is not None:
         _draw(flight, arguments)
+    _head(as_json=arguments.json or arguments.cycle is not None or arguments.plot is not None)
     shown = 0
     for cycle in flight.cycles(from_ns=arguments.from_ns, to_ns=arguments.to_ns):
         if arguments.cycle is not None and cycle.record.cycle != arguments.cycle:
@@ -149,8 +159,12 @@ def _whole(cycle: Cycle) -> dict[str, object]:
 def _print_cycle(cycle: Cycle) -> None:
     since_ns = cycle.record.decision.decided_ns - cycle.at_ns
     for event in cycle.events:
-        print(event_line(event, at_ns=event.at_ns - since_ns))
-    print(decision_line(cycle.record, at_ns=cycle.at_ns))
+        _say(event_line(event, at_ns=event.at_ns - since_ns))
+    _say(decision_line(cycle.record, at_ns=cycle.at_ns))
+
+
+def _say(line: str, *, hang: int = REST) -> None:
+    print(wrapped(line, stream=sys.stdout, hang=hang), flush=True)
 
 
 def _draw(flight: Flight, arguments: argparse.Namespace) -> None:
@@ -176,10 +190,11 @@ def _stats(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps({**to_plain(found), "starts": len(flights), "files": len(files), "bytes": n_bytes}, indent=2))
         return 0
-    print(f"{arguments.log}: {n_bytes / 1e6:,.2f} MB in {len(files)} files, {len(flights)} starts of a guard")
-    print(f"the start of {found.created} with {found.config_file}:")
+    n_files, n_starts = counted(len(files), "file"), counted(len(flights), "start")
+    _say(f"{arguments.log}: {n_bytes / 1e6:,.2f} MB in {n_files}, {n_starts} of a guard")
+    _say(f"the start of {found.created} with {found.config_file}:")
     for line in _lines(found):
-        print(f"  {line}")
+        _say(f"  {line}", hang=13)
     return 0
 
 

@@ -22,3 +22,8 @@ def seconds(value_s: float) -> str:
 def digits(value: float) -> str:
     """Three digits that mean something, and no exponent."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def counted(n: int, what: str) -> str:
+    """1 and "file": "1 file"; 2,000: "2,000 files"."""
+    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"

@@ -9,6 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from edgeguard.cli.quantity import counted
 from edgeguard.cli.times import add_stretch
 from edgeguard.clock import NS_PER_S
 from edgeguard.errors import FlightLogError
@@ -166,7 +167,8 @@ def _show_replay(outcome: Replay) -> None:
     for one in outcome.differences[:SHOWN]:
         table.add_row(str(one.number), _seconds(one.at_ns), *map(Text, (one.place, one.then, one.now)))
     console.print(table)
-    console.print(f"[red]not identical[/]  {len(outcome.differences)} differences{_more(len(outcome.differences))}")
+    n_differences = len(outcome.differences)
+    console.print(f"[red]not identical[/]  {counted(n_differences, 'difference')}{_more(n_differences)}")
 
 
 def _show_opinion(opinion: SecondOpinion, config: Path) -> None:
@@ -189,7 +191,7 @@ def _show_opinion(opinion: SecondOpinion, config: Path) -> None:
     for row in rows[:SHOWN]:
         table.add_row(*row)
     console.print(table)
-    console.print(f"[yellow]different[/]  {len(opinion.divergences)} decisions{_more(len(rows))}")
+    console.print(f"[yellow]different[/]  {counted(len(opinion.divergences), 'decision')}{_more(len(rows))}")
 
 
 def _row_key(one: Divergence) -> tuple[str, str, bool]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from edgeguard.cli.wrapped import wrapped
 from edgeguard.config import Config
 from edgeguard.runtime.profile_check import ProfileCheck
 
@@ -26,4 +27,4 @@ def require_usable(file: Path, config: Config, *, own_worker: bool = False) -> N
         best = config.by_model[0]  # whose identity is the ladder's
         check.require_configuration(configured_identity(best, threads=allowed_threads(best.model.threads)))
     if check.warning:
-        print(f"edgeguard: warning: {check.warning}", file=sys.stderr)
+        print(wrapped(f"edgeguard: warning: {check.warning}", stream=sys.stderr), file=sys.stderr)

@@ -9,6 +9,7 @@ Knows nothing of what the messages mean.
 from __future__ import annotations
 
 import json
+import os
 import select
 import socket
 from collections.abc import Mapping, Sequence
@@ -83,8 +84,12 @@ class Channel:
 
     @classmethod
     def from_fd(cls, fd: int, *, limit_bytes: int = MESSAGE_LIMIT_BYTES) -> Channel:
-        """The end that a parent process left open at ``fd``."""
-        return cls(socket.socket(fileno=fd), limit_bytes=limit_bytes)
+        """The end that a parent process left open at ``fd``, at the lowest free number and nobody else's to inherit."""
+        lowest = os.dup(
+            fd
+        )  # the parent may have had more open than select.select knows, which waits to the microsecond
+        os.close(fd)
+        return cls(socket.socket(fileno=lowest), limit_bytes=limit_bytes)
 
     def fileno(self) -> int:
         return self._socket.fileno()
@@ -113,18 +118,18 @@ class Channel:
         poll.register(self._socket, select.POLLIN)
         return bool(poll.poll(timeout_s * 1000))
 
-    def receive(self) -> list[Message]:
-        """What has arrived, oldest first: at most ``DRAIN_LIMIT`` messages, and none after ``limit_bytes``."""
-        return [message for message, _ in self._drain(max_fds=0)]
+    def receive(self, *, most: int = DRAIN_LIMIT) -> list[Message]:
+        """What has arrived, oldest first: at most ``most`` messages, and none after ``limit_bytes``."""
+        return [message for message, _ in self._drain(max_fds=0, most=most)]
 
     def receive_with_fds(self) -> list[tuple[Message, list[int]]]:
         """Like ``receive``, with the descriptors that came along (at most four a message)."""
-        return self._drain(max_fds=4)
+        return self._drain(max_fds=4, most=DRAIN_LIMIT)
 
-    def _drain(self, *, max_fds: int) -> list[tuple[Message, list[int]]]:
+    def _drain(self, *, max_fds: int, most: int) -> list[tuple[Message, list[int]]]:
         arrived: list[tuple[Message, list[int]]] = []
         enough_bytes = self.taken_bytes + self._limit_bytes
-        for _ in range(DRAIN_LIMIT):
+        for _ in range(most):
             if self.taken_bytes >= enough_bytes:
                 break
             fds: list[int] = []

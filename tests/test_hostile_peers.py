@@ -49,7 +49,7 @@ def test_waiting_knows_no_greatest_descriptor():
     low, peer = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
         high = os.dup2(low.fileno(), 1_050)
-        channel = Channel.from_fd(high)
+        channel = Channel(socket.socket(fileno=high))
         assert not channel.wait(0.0)
         peer.send(encode({"type": "status"}))
         assert channel.wait(1.0)

@@ -59,6 +59,8 @@ class Sink:
             key=key,
         )
         self._pty = PtyPort(path=Path(port))
+        self._poll = select.poll()  # select.select knows no descriptor above 1,023, and its owner may have many open
+        self._poll.register(self._pty, select.POLLIN)
         self.measured: Callable[[], Mapping[str, float | None]] = dict
         self.flags: Callable[[], MotorFlag] = lambda: MotorFlag(0)
         self.done = False
@@ -72,7 +74,7 @@ class Sink:
         """Wait for bytes or the end of a life, at most ``timeout_s``, and do what is due."""
         left_ms = self._receiver.until_ms - self._now_ms()
         wait_s = timeout_s if math.isinf(left_ms) else min(timeout_s, max(0.0, left_ms / 1e3))
-        ready = select.select([self._pty], [], [], wait_s)[0]
+        ready = self._poll.poll(wait_s * 1e3)
         now_ms = self._now_ms()
         self._receiver.measured, self._receiver.flags = self.measured(), self.flags()
         self._receiver.tick(now_ms)

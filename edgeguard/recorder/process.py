@@ -122,7 +122,8 @@ class Recorder:
 
 def main(argv: list[str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the guard's; we end when it does
-    sock = socket.socket(fileno=int(argv[0]))
+    sock = socket.socket(fileno=os.dup(int(argv[0])))  # the guard may have more open than select.select knows
+    os.close(int(argv[0]))
     content = sock.recv(PACKET_LIMIT_BYTES)
     if not content:
         return

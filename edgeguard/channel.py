@@ -85,9 +85,8 @@ class Channel:
     @classmethod
     def from_fd(cls, fd: int, *, limit_bytes: int = MESSAGE_LIMIT_BYTES) -> Channel:
         """The end that a parent process left open at ``fd``, at the lowest free number and nobody else's to inherit."""
-        lowest = os.dup(
-            fd
-        )  # the parent may have had more open than select.select knows, which waits to the microsecond
+        # The parent may have had more open than select.select knows, which waits to the microsecond, as poll does not.
+        lowest = os.dup(fd)
         os.close(fd)
         return cls(socket.socket(fileno=lowest), limit_bytes=limit_bytes)
 

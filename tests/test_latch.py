@@ -45,6 +45,18 @@ def test_a_directory_that_vanishes_later_is_noticed_without_an_exception(tmp_pat
     assert "state_directory" in (latch.problem or "")
 
 
+def test_on_a_full_disk_the_lock_is_taken_all_the_same(tmp_path):
+    code = (
+        "import pathlib, resource, sys; from edgeguard.runtime.lock import lock_state_directory as lock;"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)); folder = pathlib.Path(sys.argv[1]); held = lock(folder)\n"
+        "try: lock(folder)\n"
+        "except Exception as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "another guard (process unknown)" in done.stdout
+
+
 def test_a_second_guard_is_refused_and_told_who_holds_the_directory(tmp_path):
     holder = subprocess.Popen(
         [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 from pathlib import Path
@@ -30,7 +31,7 @@ def lock_state_directory(directory: Path) -> IO[str]:
         raise AlreadyRunningError(
             f"another guard (process {holder}) uses {directory}: stop it, or give this one a state_directory of its own"
         ) from error
-    handle.truncate(0)
-    handle.write(f"{os.getpid()}\n")
-    handle.flush()
+    with contextlib.suppress(OSError):  # a full disk: the lock holds all the same, but is nobody's by name
+        handle.truncate(0)
+        os.write(handle.fileno(), f"{os.getpid()}\n".encode())
     return handle

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
+
+from patience import wait_for
 
 from edgeguard.bench.calibration.beside import Beside
 
 LEADER = """
 import pathlib, signal, subprocess, sys, time
-child = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(60)"
+child = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(600)"
 stubborn = subprocess.Popen([sys.executable, "-c", child], stdout=subprocess.PIPE)
 stubborn.stdout.readline()
 pathlib.Path(sys.argv[1]).write_text(str(stubborn.pid))
-time.sleep(60)
+time.sleep(600)
 """
 
 
@@ -30,13 +31,11 @@ def test_what_it_has_started_ends_too_even_when_it_does_not_listen(tmp_path: Pat
     script, said = tmp_path / "leader.py", tmp_path / "pid"
     script.write_text(LEADER)
     with Beside(f"{sys.executable} {script} {said}", output=tmp_path / "log") as beside:
-        give_up_s = time.monotonic() + 20
-        while not (said.exists() and said.read_text()) and time.monotonic() < give_up_s:
+
+        def told() -> str:
             beside.check()
-            time.sleep(0.02)
-        pid = int(said.read_text())
+            return said.read_text() if said.exists() else ""
+
+        pid = int(wait_for(told, "it tells whom it has started"))
         assert is_running(pid)
-    give_up_s = time.monotonic() + 5
-    while is_running(pid) and time.monotonic() < give_up_s:
-        time.sleep(0.02)
-    assert not is_running(pid)
+    wait_for(lambda: not is_running(pid), "it has ended")

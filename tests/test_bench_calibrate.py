@@ -7,7 +7,6 @@ import signal
 import statistics
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 from bench_robot import FAKE_WORKER, HASTY, FakeEye, fake_subject, write_config
 from fake_worker import write_behaviour
+from patience import wait_for
 
 from edgeguard.bench.calibration.cached import load_or_calibrate
 from edgeguard.bench.calibration.calibrate import calibrate
@@ -195,10 +195,7 @@ def test_an_interrupted_calibration_keeps_its_samples_and_goes_on_from_there(
         bench.communicate()
     assert out.read_text() == "the old one"
     assert not list(tmp_path.glob(".profile*"))
-    until_s = time.monotonic() + 5
-    while _workers_of(config.file) and time.monotonic() < until_s:
-        time.sleep(0.05)
-    assert _workers_of(config.file) == []
+    wait_for(lambda: not _workers_of(config.file), "its worker ends with it")
     heard: list[tuple[str, int, int]] = []
     profile = _calibrate(config, resume=True, progress=lambda *step: heard.append(step))
     assert "timing passes" not in {phase for phase, _, _ in heard}

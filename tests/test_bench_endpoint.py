@@ -178,14 +178,14 @@ def test_nobody_there_is_said() -> None:
 
 def test_a_silent_endpoint_is_given_up() -> None:
     with pytest.raises(EndpointError, match="--timeout"):
-        _ask(Script(pause_s=1.0), timeout_s=0.1)
+        _ask(Script(pause_s=3.0), timeout_s=0.1)
 
 
 def test_fragments_are_timed_as_they_come_not_when_the_answer_is_whole() -> None:
     events = [ROLE, *(chat(str(number)) for number in range(6)), chat(finish="stop"), "[DONE]"]
-    read = _ask(Script(events, pause_s=0.02))
-    assert read.first_token_ns >= 39 * NS_PER_MS  # after the role and its pause
-    assert read.last_ns - read.first_ns >= 95 * NS_PER_MS  # five pauses
+    read = _ask(Script(events, pause_s=0.2))
+    assert read.first_token_ns >= 390 * NS_PER_MS  # after the role and its pause
+    assert read.last_ns - read.first_ns >= 200 * NS_PER_MS  # five pauses, while the first may be read late
 
 
 def test_warm_up_does_not_count_and_cold_prompts_begin_otherwise() -> None:

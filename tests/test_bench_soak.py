@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from patience import wait_for
 
 from edgeguard.bench.calibration.heater import heat, heater_command, spare_cores
 from edgeguard.bench.calibration.sample import Look
@@ -166,10 +166,7 @@ def test_the_co_load_keeps_its_cores_busy_at_the_lowest_priority_and_leaves_noth
     monkeypatch.setenv("PATH", "")  # our own, also where stress-ng is installed
     with heat(2) as name:
         assert name.endswith("on 2 cores")
-        until_s = time.monotonic() + 20
-        while len(burning := _heaters()) < 2 and time.monotonic() < until_s:
-            time.sleep(0.05)
-        assert len(burning) == 2
+        assert len(wait_for(lambda: len(found := _heaters()) == 2 and found, "both burn")) == 2
     assert _heaters() == []
 
 

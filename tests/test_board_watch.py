@@ -8,11 +8,12 @@ import signal
 import subprocess
 import sys
 import threading
-import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from boards import GENERIC, make_tree
+from patience import PATIENCE_S, wait_for
 
 from edgeguard.board import Thermometer, find_board
 from edgeguard.channel import Channel, decode, encode
@@ -59,10 +60,10 @@ def test_it_tells_how_the_board_is_until_the_guards_end_closes(tmp_path: Path) -
     thread.start()
     states: list[BoardState] = []
     while len(states) < 5:
-        assert select.select([ours], [], [], 10)[0]
+        assert select.select([ours], [], [], PATIENCE_S)[0]
         states += [state for message in ours.receive() if (state := read_board(message)) is not None]
     ours.close()
-    thread.join(timeout=10)
+    thread.join(timeout=PATIENCE_S)
     assert not thread.is_alive()
     channel.close()
     assert {state.hottest_c for state in states} == {48.5}
@@ -76,11 +77,15 @@ def _looker(board_watch: BoardWatch) -> int:
 
 
 def _first_look(board_watch: BoardWatch) -> BoardState:
-    until = time.monotonic() + 20
-    while (state := board_watch.newest(0)) is None:
-        assert time.monotonic() < until
-        time.sleep(0.02)
-    return state
+    return wait_for(lambda: board_watch.newest(0), "a first look")
+
+
+def _is_gone(pid: int) -> bool:
+    """A process that has ended, and that nobody has asked for, counts as gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
 
 
 def test_as_a_process_it_looks_at_this_machine_and_ends_with_the_guard() -> None:
@@ -91,8 +96,7 @@ def test_as_a_process_it_looks_at_this_machine_and_ends_with_the_guard() -> None
     looker = _looker(board_watch)
     board_watch.close()
     for pid in (board_watch.pid, looker):
-        with pytest.raises(ProcessLookupError):
-            os.kill(pid, 0)
+        wait_for(lambda pid=pid: _is_gone(pid), "it ends with the guard")
 
 
 def test_it_has_ordinary_priority_whoever_starts_it() -> None:
@@ -113,9 +117,11 @@ def test_when_it_is_dead_the_board_is_unobserved_which_is_said_once() -> None:
     board_watch = BoardWatch(now_ns=0)
     state = _first_look(board_watch)
     for pid in (board_watch.pid, _looker(board_watch)):
-        os.kill(pid, signal.SIGKILL)
-    while board_watch.newest(0) is not None:  # what it had said before
-        time.sleep(0.02)
+        with suppress(ProcessLookupError):  # the second dies with the first
+            os.kill(pid, signal.SIGKILL)
+        wait_for(lambda pid=pid: _is_gone(pid), "it is dead")
+    while (said := board_watch.newest(0)) is not None:  # before its death
+        state = said
     late_ns = state.read_ns + SILENT_NS + 2 * NS_PER_S
     silence = board_watch.newest(late_ns)
     assert silence is not None
@@ -145,16 +151,13 @@ def test_the_next_one_looks_later_after_each_death(deaths: int, seconds: int) ->
 def test_it_ends_when_the_guard_is_killed() -> None:
     guard = (
         "import time\nfrom edgeguard.runtime.board_watch import BoardWatch\n"
-        "print(BoardWatch(now_ns=0).pid, flush=True)\ntime.sleep(60)\n"
+        "print(BoardWatch(now_ns=0).pid, flush=True)\ntime.sleep(600)\n"
     )
     with subprocess.Popen([sys.executable, "-c", guard], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         pid = int(process.stdout.readline())
         process.kill()
-    until = time.monotonic() + 10
-    while Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().split(")")[1][:4]:
-        assert time.monotonic() < until
-        time.sleep(0.02)
+    wait_for(lambda: _is_gone(pid), "it ends")
 
 
 def test_it_knows_neither_numpy_nor_the_model() -> None:

@@ -92,7 +92,7 @@ class Loop:
         self.commands: list[SetPoint] = []
         self.speed = 0.0
 
-    def run_until(self, done: Callable[[], bool], *, limit_s: float = 20.0, **fields) -> None:
+    def run_until(self, done: Callable[[], bool], *, limit_s: float = 60.0, **fields) -> None:
         give_up = time.monotonic() + limit_s
         ticks = 0
         while not done():

@@ -47,8 +47,8 @@ user = "front {front}"
 type = "object"
 properties = { action = { enum = ["left", "stop"] }, speed = { const = 0.2 } }
 """
-PRICE_NS = 3 * NS_PER_MS
-"""Of each token of a pass, so that no two rungs cost the same."""
+PRICE_NS = 100 * NS_PER_MS
+"""Of each token of a pass: no two rungs cost the same, and no pause of the machine is as long as they differ."""
 
 
 @pytest.fixture(scope="module")
@@ -302,14 +302,12 @@ def test_the_worker_runs_the_rung_that_fits_and_the_one_that_it_is_told(
         ready = worker.next("ready")
         assert ready["capacity_tokens"] == max(one.engine.cache.capacity for one in ladder)
         for number, name in enumerate(NAMES):
-            margin_s = (
-                min(40 * NS_PER_MS, (bounds_ns[number - 1] - bounds_ns[number]) / 2 if number else 1e9) / NS_PER_S
-            )
-            worker.ask(number, observation(), by_s=bounds_ns[number] / NS_PER_S + margin_s, draft=False)
+            dearer_ns = bounds_ns[number - 1] if number else 2 * bounds_ns[0]
+            worker.ask(number, observation(), by_s=(bounds_ns[number] + dearer_ns) / 2 / NS_PER_S, draft=False)
             answer = worker.answer()
             assert (answer.finish, answer.rung) == (Finish.COMPLETE, name), answer.detail
         for number, name in enumerate(NAMES):
-            worker.ask(10 + number, observation(), rung=name)
+            worker.ask(10 + number, observation(), by_s=2 * bounds_ns[0] / NS_PER_S, rung=name)
             assert worker.answer().rung == name
         worker.ask(20, observation(), by_s=0.001)
         answer = worker.answer()

@@ -17,8 +17,8 @@ import pytest
 from edgeguard.channel import Channel, Message
 from edgeguard.engine.process import OOM_SCORE_ADJ
 
-PATIENCE_S = 20.0
-SLEEPER = [sys.executable, "-S", "-c", "import time; time.sleep(60)"]
+PATIENCE_S = 60.0
+SLEEPER = [sys.executable, "-S", "-c", "import time; time.sleep(600)"]
 REPORTER = """
 import json, os, socket, sys
 peer = socket.socket(fileno=int(sys.argv[1]))

@@ -149,6 +149,19 @@ def test_a_disk_that_is_full_for_a_while_costs_what_came_meanwhile(tmp_path):
     assert gaps == box.recorder.lost
 
 
+@pytest.mark.parametrize("away", [lambda file: file.unlink(), lambda file: file.rename(file.with_name("moved"))])
+def test_a_log_that_somebody_takes_away_is_begun_anew(tmp_path, away):
+    file = tmp_path / "flight.log"
+    box = BlackBox(file)
+    box.note_until(lambda: bool(box.acknowledged))
+    away(file)
+    box.note_until(file.exists, seconds=60)
+    anew = box.number
+    box.note_until(lambda: max(box.acknowledged) > anew, seconds=60)
+    box.recorder.close()
+    assert max(box.acknowledged) in numbers(file)
+
+
 def test_a_recorder_that_is_stopped_is_waited_for_by_nobody(tmp_path):
     box = BlackBox(tmp_path / "flight.log")
     box.note_until(lambda: bool(box.acknowledged))

@@ -93,6 +93,18 @@ class FlightWriter:
         self.lost += len(documents)
         return False
 
+    @property
+    def astray(self) -> bool:
+        """Whether the open file is no longer the one of that name: it was put aside, or somebody has removed it."""
+        if self._fd is None:
+            return False
+        try:
+            return not os.path.samestat(os.fstat(self._fd), self._file.stat())
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False
+
     def sync(self) -> bool:
         """Down to the disk; this may take its time. Whether all that was written is there."""
         if self._fd is None:

@@ -113,7 +113,9 @@ class Recorder:
             self._socket.send(encode_report(report), socket.MSG_DONTWAIT)
 
     def _rotate(self) -> None:
-        if rotate(self._file, limit_bytes=self._recording.file_bytes, files=self._recording.files):
+        """Also behind somebody else who has moved or removed the file, or it would grow where nobody finds it."""
+        rotate(self._file, limit_bytes=self._recording.file_bytes, files=self._recording.files)
+        if self._writer.astray:
             self._written += self._writer.written
             self._lost += self._writer.lost
             self._writer.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -15,7 +16,10 @@ from edgeguard.engine.probe import Finding, survey
 from edgeguard.engine.provider import Provider
 from edgeguard.engine.provider_table import PROVIDERS
 from edgeguard.engine.providers import find_provider
+from edgeguard.engine.remedy import crash_remedy, driver_remedy, package_remedy, python_remedy
 from edgeguard.extras import install_command
+from tests.engine_setup import write_config
+from tests.test_engine_session import OWN
 
 PLUGIN = Provider(name="npu", ort_name="NpuExecutionProvider", package="acme-npu", extra="cpu", plugin="acme_npu")
 COMPILER = shutil.which("gcc")
@@ -50,13 +54,13 @@ def test_a_provider_that_was_not_built_into_the_runtime_says_which_runtime_that_
     missing = replace(find_provider("cuda"), name="other", ort_name="OtherExecutionProvider")
     finding = found(missing)
     assert finding.reason.startswith("the installed onnxruntime")
-    assert finding.remedy == f"in an environment of its own: {install_command('gpu')}"
+    assert finding.remedy == f"python3 -m venv .venv-gpu && .venv-gpu/bin/{install_command('gpu')}"
 
 
 def test_a_provider_that_no_package_has_says_what_to_build() -> None:
     finding = found(replace(find_provider("xnnpack"), ort_name="OtherExecutionProvider"))
     assert finding.reason.startswith("the installed onnxruntime")
-    assert finding.remedy == "build ONNX Runtime with --use_xnnpack: no package has it"
+    assert finding.remedy.startswith("./build.sh --config Release --build_wheel --use_xnnpack ")
 
 
 def test_a_package_that_is_not_installed_is_named_with_the_extra() -> None:
@@ -67,11 +71,13 @@ def test_a_package_that_is_not_installed_is_named_with_the_extra() -> None:
 def test_a_python_too_old_for_the_wheel_comes_before_everything_else() -> None:
     finding = found(replace(PLUGIN, python=(9, 9)))
     assert finding.reason.startswith("its package needs Python 9.9, this is 3.")
+    assert finding.remedy == f"python9.9 -m venv .venv-cpu && .venv-cpu/bin/{install_command('cpu')}"
 
 
 def test_a_device_that_is_not_there_is_named_by_its_file() -> None:
-    finding = found(replace(PROVIDERS[0], device_files=("/dev/no-such-npu*",)))
+    finding = found(replace(PROVIDERS[0], device_files=("/dev/no-such-npu*",), driver="sudo modprobe npu"))
     assert finding.reason == "no device: there is no /dev/no-such-npu*"
+    assert finding.remedy == "sudo modprobe npu"
 
 
 def test_a_library_that_is_none_says_what_the_loader_said(tmp_path: Path) -> None:
@@ -92,12 +98,71 @@ def test_a_library_without_the_entry_point_is_refused_and_may_print_what_it_like
 def test_a_library_that_crashes_takes_nobody_with_it(tmp_path: Path) -> None:
     finding = found(replace(PLUGIN, library=library(tmp_path, "abort();")))
     assert finding.reason == "its library died of SIGABRT when it was tried"
+    assert finding.remedy.startswith("sudo dmesg | tail ")
 
 
 @needs_compiler
 def test_a_library_that_hangs_is_given_up(tmp_path: Path) -> None:
     finding = found(replace(PLUGIN, library=library(tmp_path, "sleep(1000);")), patience_s=3)
     assert finding.reason == "its library gave no answer within 3 s"
+
+
+@pytest.mark.parametrize("row", PROVIDERS, ids=lambda row: row.name)
+@pytest.mark.parametrize(
+    "said", ["", "libcuda.so.1: cannot open shared object file", "libcublas.so.13: no", "libnvinfer.so.10: no"]
+)
+def test_whatever_a_provider_lacks_there_is_a_command_that_mends_or_shows_it(row: Provider, said: str) -> None:
+    command = re.compile(r"\b(pip|apt|sudo|venv|build\.sh|ldd|nvidia-smi|rocminfo)\b")
+    for remedy in (
+        package_remedy(row, beside=True),
+        package_remedy(row, beside=False),
+        python_remedy(row, "3.11"),
+        driver_remedy(row, said),
+        crash_remedy(row),
+    ):
+        assert command.search(remedy), remedy
+
+
+@pytest.mark.parametrize(
+    ("said", "remedy"),
+    [
+        ("libcuda.so.1: cannot open shared object file", "nvidia-smi shows"),
+        ("libcublasLt.so.13: cannot open shared object file", "pip install .*onnxruntime-gpu.cuda,cudnn."),
+        ("libcudnn.so.9: cannot open shared object file", "pip install .*onnxruntime-gpu.cuda,cudnn."),
+        ("libnvinfer.so.10: cannot open shared object file", "pip install tensorrt-cu13"),
+    ],
+)
+def test_a_library_that_is_a_package_of_its_own_is_not_the_drivers(said: str, remedy: str) -> None:
+    assert re.match(remedy, driver_remedy(find_provider("tensorrt"), said))
+
+
+@needs_compiler
+def test_a_library_that_its_package_brings_under_another_name_is_found(tmp_path: Path) -> None:
+    """As NVIDIA's plugin brings CUDA's runtime: the file has a longer name than the one that is looked for."""
+    folder = tmp_path / "package"
+    folder.mkdir()
+    (folder / "part.c").write_text("int part(void) { return 7; }\n")
+    (folder / "npu.c").write_text("int part(void);\nint whole(void) { return part(); }\n")
+    part, npu = folder / "libpart.so.1.2.3", folder / "libnpu.so"
+    make = [str(COMPILER), "-shared", "-fPIC"]
+    subprocess.run([*make, "-Wl,-soname,libpart.so.1", "-o", str(part), str(folder / "part.c")], check=True)
+    subprocess.run([*make, "-o", str(npu), str(folder / "npu.c"), str(part)], check=True)
+    row = replace(PLUGIN, library=str(npu))
+    assert "libpart.so.1: cannot open" in found(row).reason
+    assert "libpart" not in found(replace(row, bundled=("libpart.so.*",))).reason
+
+
+def test_a_configurations_own_row_is_tried_first(tmp_path: Path) -> None:
+    (tmp_path / "libnpu.so").write_text("no library")
+    config = write_config(tmp_path, ('folder = "./model"', 'folder = "./model"' + OWN))
+    argv = [sys.executable, "-m", "edgeguard", "providers", "--config", str(config)]
+    own = json.loads(subprocess.run([*argv, "--json"], capture_output=True, text=True, check=True).stdout)[0]
+    assert (own["name"], own["usable"]) == ("npu", False)
+    assert own["remedy"].startswith(f"ldd {tmp_path}/libnpu.so ")
+    shown = subprocess.run(argv, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert shown[0].split() == ["npu", "no", "[[provider]]", "of", "robot.toml", "(your", "own", "row)"]
+    assert shown[1].startswith("    libnpu.so cannot be loaded")
+    assert shown[2].startswith("    → ldd ")
 
 
 def test_the_command_lists_what_a_machine_wants_to_know() -> None:

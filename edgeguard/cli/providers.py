@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from edgeguard.cli.wrapped import wrapped
 
 if TYPE_CHECKING:
     from edgeguard.engine.probe import Finding
@@ -15,7 +19,8 @@ Tries every execution provider in a process of its own: is its package here, doe
 and does a product of two matrices really run on it. Why one cannot be used comes with the command that would mend it.
 A provider whose hardware we have not had says so: its row was written from its documentation.
 
-The configuration chooses one ([model] provider = "…"); another one is never taken in its place.
+The configuration chooses one ([model] provider = "…"); another one is never taken in its place. It may bring a row of
+its own ([[provider]]), which --config lists too.
 """
 
 
@@ -25,39 +30,45 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="list the execution providers: which are usable here, and what the others lack",
         description=_DESCRIPTION,
     )
+    parser.add_argument("--config", type=Path, metavar="CONFIG", help="a configuration, whose own rows are tried first")
     parser.add_argument("--json", action="store_true", help="print a list of {name, usable, reason, remedy, devices}")
     parser.set_defaults(func=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from edgeguard.config import load_config
     from edgeguard.engine.probe import survey
     from edgeguard.engine.provider_table import PROVIDERS
+    from edgeguard.engine.providers import own_providers
     from edgeguard.plain import to_plain
 
-    findings = survey(PROVIDERS)
+    own = own_providers(load_config(arguments.config)) if arguments.config is not None else ()
+    findings = survey((*own, *PROVIDERS))
     if arguments.json:
         print(json.dumps(to_plain(findings), indent=2))
     else:
-        _show(PROVIDERS, findings)
+        _show((*own, *PROVIDERS), findings)
     return 0
 
 
 def _show(rows: tuple[Provider, ...], findings: list[Finding]) -> None:
     from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
+    from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("provider", "here", "what it is for; what it runs, or why not and what would mend it"):
-        table.add_column(heading)
+    console = Console(highlight=False)
+    column = max(len(row.name) for row in rows) + 2
     for row, finding in zip(rows, findings, strict=True):
-        seen = f"seen on {row.verified}" if row.verified else "not yet seen on one"
-        on = f" on {', '.join(finding.devices)}" if finding.devices else ""
-        steady = [f"steady clocks: {row.hint}"] if row.hint else []
-        works = [f"{row.graph}{on}", f"passes are {row.passes}", *steady]
-        says, *then = works if finding.usable else [finding.reason, finding.remedy]
-        lines = [f"{escape(row.hardware)} [dim]({escape(seen)})[/dim]", escape(says)]
-        lines += [f"[dim]{escape(line)}[/dim]" for line in then]
-        here = "[green]usable[/green]" if finding.usable else "[dim]no[/dim]"
-        table.add_row(row.name, here, "\n".join(lines))
-    Console(highlight=False).print(table)
+        name, here = (f"{row.name:{column}}", "bold"), ("usable  ", "green") if finding.usable else ("no      ", "dim")
+        seen = "your own row" if row.library else f"seen on {row.verified}" if row.verified else "not yet seen on one"
+        console.print(Text.assemble(name, here, row.hardware, (f" ({seen})", "dim")), soft_wrap=True)
+        for line in _lines(row, finding):
+            print(wrapped(f"    {line}", stream=sys.stdout, hang=6))
+
+
+def _lines(row: Provider, finding: Finding) -> list[str]:
+    """What it runs, or why not and what would mend it."""
+    if not finding.usable:
+        return [finding.reason, f"→ {finding.remedy}"]
+    on = f" on {', '.join(finding.devices)}" if finding.devices else ""
+    steady = [f"steady clocks: {row.hint}"] if row.hint else []
+    return [f"runs {row.graph}{on}", f"passes are {row.passes}", *steady]

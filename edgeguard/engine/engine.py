@@ -68,7 +68,7 @@ class Engine:
         self._errors = runtime_errors()
         self._options = runtime.RunOptions()
         io = {"session": session, "names": folder.names, "rows": head.rows, "capacity": capacity}
-        self._captures = provider.captures
+        self._graph_key = provider.graph_key if provider.captures else None
         self._io: PassIo = (
             DeviceIo(runtime=runtime, device=provider.kv_device, **io) if provider.captures else HostIo(**io)
         )
@@ -112,8 +112,8 @@ class Engine:
         k, p = len(tokens), len(self.cache)
         arrived_ns = self._clock.now_ns()
         self._io.bind(tokens, p=p, mask=self.cache.mask(k=k))
-        if self._captures:
-            self._options.add_run_config_entry("gpu_graph_id", str(k))  # one graph for each size
+        if self._graph_key is not None:
+            self._options.add_run_config_entry(self._graph_key, str(k))  # one graph for each size
         began_ns = self._clock.now_ns()
         self.binding_ns += began_ns - arrived_ns
         self.cache.bind(self._io.binding, k=k)

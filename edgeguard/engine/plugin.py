@@ -7,7 +7,9 @@ cannot be loaded or finds no device.
 
 from __future__ import annotations
 
+import ctypes
 import importlib
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -45,6 +47,7 @@ def plugin_devices(runtime: ModuleType, provider: Provider, *, errors: tuple[typ
     devices = _devices(runtime, provider)
     if not devices:
         library = plugin_library(provider)
+        _load_bundled(library, provider)
         try:
             runtime.register_execution_provider_library(provider.ort_name, str(library))
         except errors as error:
@@ -55,6 +58,14 @@ def plugin_devices(runtime: ModuleType, provider: Provider, *, errors: tuple[typ
             f"{provider.name}: its library finds no device on this machine; 'edgeguard providers' says what is missing"
         )
     return devices
+
+
+def _load_bundled(library: Path, provider: Provider) -> None:
+    """By its own name a library is found by those that need it, wherever it lies, once it is in the process."""
+    for pattern in provider.bundled:
+        for file in sorted(library.parent.glob(pattern)):
+            with suppress(OSError):  # then the provider's own library says what it lacks
+                ctypes.CDLL(str(file), mode=ctypes.RTLD_GLOBAL)
 
 
 def missing_device(provider: Provider) -> str:

@@ -24,9 +24,9 @@ from edgeguard.engine.placement import RECORD_ASSIGNMENT, audit, recorded, recor
 from edgeguard.engine.plugin import missing_device, plugin_devices
 from edgeguard.engine.protobuf import Message
 from edgeguard.engine.provider import Provider
-from edgeguard.engine.session import import_runtime, runtime_errors
+from edgeguard.engine.remedy import crash_remedy, driver_remedy, package_remedy, python_remedy
+from edgeguard.engine.session import first_line, import_runtime, runtime_errors
 from edgeguard.errors import EdgeguardError, MissingExtraError, ProviderError
-from edgeguard.extras import install_command
 from edgeguard.plain import from_plain, to_plain
 
 PATIENCE_S = 60
@@ -78,12 +78,14 @@ def _answer(row: Provider, process: subprocess.Popen[str], patience_s: float) ->
             name=row.name,
             usable=False,
             reason=f"its library gave no answer within {patience_s:g} s",
-            remedy="look at the driver's log (dmesg)",
+            remedy=crash_remedy(row),
         )
     if process.returncode == 0:
         return from_plain(Finding, json.loads(said))
     died = f"died of {signal.Signals(-process.returncode).name}" if process.returncode < 0 else "failed"
-    return Finding(name=row.name, usable=False, reason=f"its library {died} when it was tried", remedy=_install(row))
+    return Finding(
+        name=row.name, usable=False, reason=f"its library {died} when it was tried", remedy=crash_remedy(row)
+    )
 
 
 def probe(row: Provider) -> Finding:
@@ -101,7 +103,7 @@ def _try(row: Provider) -> tuple[str, ...]:
     if sys.version_info < row.python:
         wanted = ".".join(map(str, row.python))
         running = ".".join(map(str, sys.version_info[:2]))
-        raise UnusableError(f"its package needs Python {wanted}, this is {running}", f"use Python {wanted} or newer")
+        raise UnusableError(f"its package needs Python {wanted}, this is {running}", python_remedy(row, wanted))
     try:
         runtime = import_runtime(row)
     except MissingExtraError as error:
@@ -116,7 +118,7 @@ def _try(row: Provider) -> tuple[str, ...]:
             raise UnusableError(f"{row.package} is not installed", _install(row)) from error
         except ProviderError as error:
             reason = str(error).partition(": ")[2].partition("; ")[0]
-            raise UnusableError(reason, _driver(row)) from error
+            raise UnusableError(reason, driver_remedy(row, reason)) from error
         _require_device(row)
         _multiply(runtime, row, devices)
         return tuple(f"{device.device.vendor} {device.device.type.name}" for device in devices)
@@ -127,7 +129,7 @@ def _try(row: Provider) -> tuple[str, ...]:
 
 def _require_device(row: Provider) -> None:
     if missing := missing_device(row):
-        raise UnusableError(missing, _driver(row))
+        raise UnusableError(missing, driver_remedy(row, missing))
 
 
 def _multiply(runtime: Any, row: Provider, devices: list[Any]) -> None:
@@ -143,25 +145,27 @@ def _multiply(runtime: Any, row: Provider, devices: list[Any]) -> None:
     try:
         session = runtime.InferenceSession(_product(), options, providers=built_in, enable_fallback=0)
         if session.get_providers()[0] != row.ort_name:
-            raise UnusableError(_missing_library(runtime, row), _driver(row))
+            raise ProviderError(f"onnxruntime {runtime.__version__} goes on without it")
         if records_assignment(runtime):
             audit(recorded(session), row)
         import numpy as np
 
         session.run(None, {"x": np.ones((2, 2), np.float32)})
     except errors as error:
-        raise UnusableError(str(error).strip().partition("\n")[0][:300], _driver(row)) from error
+        reason = _missing_library(runtime, row) or first_line(error)[:300]
+        raise UnusableError(reason, driver_remedy(row, reason)) from error
 
 
 def _missing_library(runtime: Any, row: Provider) -> str:
-    """What the loader says of the provider's own library, which ONNX Runtime only logs."""
+    """What the loader says of the provider's own library, which ONNX Runtime only logs; empty if that is not why."""
     short = row.ort_name.removesuffix("ExecutionProvider").lower()
     library = Path(runtime.__file__).parent / "capi" / f"libonnxruntime_providers_{short}.so"
     try:
-        ctypes.CDLL(str(library))
+        if library.is_file():
+            ctypes.CDLL(str(library))
     except OSError as error:
         return str(error)
-    return "onnxruntime went on without it: its driver or device did not answer"
+    return ""
 
 
 def _product() -> bytes:
@@ -198,15 +202,7 @@ def _installed_runtimes() -> list[str]:
 
 
 def _install(row: Provider) -> str:
-    if row.build_flag:
-        return f"build ONNX Runtime with {row.build_flag}: no package has it"
-    if row.plugin or not _installed_runtimes():
-        return install_command(row.extra)
-    return f"in an environment of its own: {install_command(row.extra)}"
-
-
-def _driver(row: Provider) -> str:
-    return f"install the driver and the libraries that {row.package} asks for"
+    return package_remedy(row, beside=bool(_installed_runtimes()))
 
 
 def _glob(pattern: str) -> list[Path]:

@@ -58,13 +58,17 @@ class Provider:
     us, then what it does not report back is refused). ``threads_option`` is its own name for the threads of a pass.
     ``kv_types`` are the element types that its attention takes for the cache. ``smallest_pass`` is the fewest new
     tokens for which a pass gives the same bits as one that computes them among others; ``same_bits`` says that from
-    there on they do. ``warm_sizes`` is how many sizes of the first pass are warmed up, evenly spaced: kernels may
+    there on they do. ``longest_pass`` is the most tokens of a pass, whole tiles of them: more are run in several,
+    because the memory of attention grows with the square of a pass. ``warm_sizes`` is how many sizes of the first pass are warmed up, evenly spaced: kernels may
     be chosen or compiled by size. ``shapes`` says whether passes may have ``any`` size, a few fixed ``sizes``, or
     ``one`` that is frozen into the graph (``edgeguard.engine.shapes``). ``range_options`` are its own names for the
     smallest, the usual and the largest shapes that what it compiles is to serve, ``graph_option`` that for capturing
-    passes as graphs on the device, and ``captures`` says that it is on (``edgeguard.engine.pass_io``).
-    ``device_files`` are patterns of which one exists where there is hardware. ``hint`` is what keeps its clock
-    steady. ``verified`` says where it was run.
+    passes as graphs on the device, ``graph_key`` what a run's options call which graph it is, and ``captures`` says
+    that it is on (``edgeguard.engine.pass_io``).
+    ``device_files`` are patterns of which one exists where there is hardware, ``driver`` is the command that shows or
+    brings its driver. ``cuda`` says that it needs CUDA's libraries, which may be packages of Python; ``bundled`` are
+    patterns of libraries in its plugin's folder that the loader does not find there by itself. ``hint`` is what keeps
+    its clock steady. ``verified`` says where it was run.
     """
 
     name: str
@@ -82,16 +86,21 @@ class Provider:
     kv_device: str = "cpu"
     kv_types: tuple[str, ...] = ("tensor(float)", "tensor(float16)")
     smallest_pass: int = 1
+    longest_pass: int = 256
     same_bits: bool = False
     warm_sizes: int = 16
     shapes: str = "any"
     range_options: tuple[str, ...] = ()
     graph_option: str | None = None
+    graph_key: str = "gpu_graph_id"
     captures: bool = False
     compiled: Compiled | None = None
     heavy_operators: frozenset[str] = HEAVY_OPERATORS
     graph: Graph = Graph()
     device_files: tuple[str, ...] = ()
+    driver: str = ""
+    cuda: bool = False
+    bundled: tuple[str, ...] = ()
     hint: str = ""
     verified: str = ""
 

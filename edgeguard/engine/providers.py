@@ -20,14 +20,15 @@ def find_provider(name: str) -> Provider:
     return _find(name, PROVIDERS)
 
 
-def provider_of(config: Config) -> Provider:
-    """The provider that a configuration asks for, one of its own rows perhaps, with the shapes that it asks for."""
-    own = [
+def own_providers(config: Config) -> tuple[Provider, ...]:
+    """The rows that a configuration brings itself (``[[provider]]``)."""
+    return tuple(
         Provider(
             name=one.name,
             ort_name=one.ort_name,
             package=one.library.name,
             extra="cpu",
+            hardware=f"[[provider]] of {config.file.name}",
             library=str(one.library),
             kv_device=one.kv_device,
             smallest_pass=one.smallest_pass,
@@ -36,8 +37,12 @@ def provider_of(config: Config) -> Provider:
             graph=Graph(activations=one.activations, attention=one.attention),
         )
         for one in config.providers
-    ]
-    row = _find(config.model.provider, (*own, *PROVIDERS))
+    )
+
+
+def provider_of(config: Config) -> Provider:
+    """The provider that a configuration asks for, one of its own rows perhaps, with the shapes that it asks for."""
+    row = _find(config.model.provider, (*own_providers(config), *PROVIDERS))
     shapes = config.model.shapes or row.shapes
     captures = config.model.provider_options.get(row.graph_option or "") in ("1", "true", "True")
     if captures and shapes == "any":

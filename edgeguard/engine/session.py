@@ -8,9 +8,11 @@ a provider does not run on the CPU; all are errors here. Raises ``MissingExtraEr
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, redirect_stdout
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
@@ -27,6 +29,7 @@ from edgeguard.engine.shapes import FixedShapes
 from edgeguard.errors import MissingExtraError, ModelError, ProviderError
 from edgeguard.extras import install_command
 
+_PLACE = re.compile(r"^/\S+:\d+ [^(]*\([^)]*\) ")
 _EXTERNAL_DATA_FOLDER = "session.model_external_initializers_file_folder_path"
 
 
@@ -47,6 +50,9 @@ def import_runtime(provider: Provider) -> ModuleType:
         raise MissingExtraError(package=provider.package, extra=provider.extra, purpose="running a model") from error
     if provider.plugin is None and provider.library is None:
         _require_built_in(onnxruntime, provider)
+    if provider.cuda:
+        with redirect_stdout(StringIO()):  # it prints what it does not find, which the session then says
+            onnxruntime.preload_dlls()
     return onnxruntime  # type: ignore[no-any-return]
 
 
@@ -130,7 +136,7 @@ def _register(options: Any, library: Path) -> None:
     try:
         options.register_custom_ops_library(str(library))
     except runtime_errors() as error:
-        raise ModelError(f"model.custom_ops: {library}: cannot be loaded: {_first_line(error)}") from error
+        raise ModelError(f"model.custom_ops: {library}: cannot be loaded: {first_line(error)}") from error
 
 
 def _opened(
@@ -160,7 +166,7 @@ def _opened(
         graph = folder.graph
         raise ModelError(
             f"{graph.path} (IR version {graph.ir_version}, opset {graph.opset}) cannot be opened by onnxruntime "
-            f"{runtime.__version__} on {provider.name}: {_first_line(error)}; build the model again, or take a "
+            f"{runtime.__version__} on {provider.name}: {first_line(error)}; build the model again, or take a "
             f"newer {provider.package or 'onnxruntime'} (pip install --upgrade)"
         ) from error
     if session.get_providers()[0] != provider.ort_name:
@@ -203,5 +209,6 @@ def _check_signature(session: Any, folder: ModelFolder, head: Head, provider: Pr
         )
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]
+def first_line(error: Exception) -> str:
+    """What ONNX Runtime says, without the place in its source that it begins with."""
+    return _PLACE.sub("", str(error).strip().partition("\n")[0])

@@ -17,6 +17,7 @@ from edgeguard.types import Action, SetPoint
 BY_ID = Path("/dev/serial/by-id")
 RULES = ("etc/udev/rules.d/60-edgeguard.rules", "usr/lib/udev/rules.d/60-edgeguard.rules")
 ANSWER_WITHIN_NS = 3 * NS_PER_S
+ECHOES = 5
 
 
 def check_port(patient: Patient) -> Iterator[Finding]:
@@ -80,7 +81,10 @@ def check_latency_timer(patient: Patient) -> Iterator[Finding]:
 
 
 def check_round_trip(patient: Patient) -> Iterator[Finding]:
-    """A handshake, a stop, and its echo: opens the port, which resets some motor controllers. ``LinkError``."""
+    """A handshake, a stop, and its echo: opens the port, which resets some motor controllers. ``LinkError``.
+
+    An echo that is late once may be the fault of whoever else computes here: the quickest of several is the port's.
+    """
     if patient.guard is not None:
         yield ok(f"the running guard has it: {patient.guard.link}")
         return
@@ -93,28 +97,31 @@ def check_round_trip(patient: Patient) -> Iterator[Finding]:
     try:
         wire.connect(now_ns=clock.now_ns())
         give_up_ns = clock.now_ns() + ANSWER_WITHIN_NS
-        sent_ns: int | None = None
-        while (now_ns := clock.now_ns()) < give_up_ns:
+        greeted, sent_ns, took_ns = False, None, list[int]()
+        while (now_ns := clock.now_ns()) < give_up_ns and len(took_ns) < ECHOES:
             status = wire.poll(now_ns=now_ns)
+            if sent_ns is not None and (status.echo_received_ns or 0) > sent_ns:
+                took_ns.append(clock.now_ns() - sent_ns)
+                sent_ns = None
+                if took_ns[-1] <= config.timing.tick_ns:
+                    break
             if sent_ns is None and status.up:
                 wire.transmit(stop, now_ns=now_ns)
-                sent_ns = now_ns
-            elif sent_ns is not None and (status.echo_received_ns or 0) > sent_ns:
-                took_ns = clock.now_ns() - sent_ns
-                said = f"handshake agreed, a stop's echo after {ms_from_ns(took_ns):.1f} ms"
-                if took_ns > config.timing.tick_ns:
-                    yield warn(f"{said}: more than a tick", "look at the latency timer, the baud rate, the loop")
-                else:
-                    yield ok(said)
-                return
+                greeted, sent_ns = True, now_ns
             clock.sleep_until_ns(now_ns + NS_PER_MS)
     finally:
         wire.close()
-    silent = "no handshake" if sent_ns is None else "no echo of a stop"
-    yield fail(
-        f"{silent} within {ANSWER_WITHIN_NS // NS_PER_S} s",
-        "is its firmware this codec's, its baud rate the configuration's, are TX and RX crossed?",
-    )
+    if not took_ns:
+        yield fail(
+            f"{'no echo of a stop' if greeted else 'no handshake'} within {ANSWER_WITHIN_NS // NS_PER_S} s",
+            "is its firmware this codec's, its baud rate the configuration's, are TX and RX crossed?",
+        )
+        return
+    said = f"handshake agreed, a stop's echo after {ms_from_ns(min(took_ns)):.1f} ms"
+    if min(took_ns) > config.timing.tick_ns:
+        yield warn(f"{said}: more than a tick", "look at the latency timer, the baud rate, the loop")
+    else:
+        yield ok(said)
 
 
 def _name_by_id(path: Path) -> Path | None:

@@ -49,6 +49,13 @@ def test_a_lock_file_names_its_process_while_that_lives(tmp_path: Path) -> None:
         assert port_holders("/dev/ttyS0", proc=proc, locks=(lock, tmp_path / "none")) == found
 
 
+def test_whoever_made_the_pseudo_terminal_is_the_motor_controller_and_no_rival(tmp_path: Path) -> None:
+    port, proc = tmp_path / "3", tmp_path / "proc"
+    process(proc, 51, "simulator", "/dev/ptmx", str(port))
+    process(proc, 52, "minicom", str(port))
+    assert port_holders(str(port), proc=proc, locks=()) == (Holder(pid=52, name="minicom"),)
+
+
 def test_we_are_not_in_our_own_way(tmp_path: Path) -> None:
     peer = PtyPort(path=tmp_path / "port")
     port = SerialPort(path=str(peer.path), baud=115_200)

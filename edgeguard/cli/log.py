@@ -213,9 +213,9 @@ def _lines(found: FlightStatistics) -> list[str]:
 
     return [
         f"recorded   {found.duration_s:,.1f} s, {found.steps:,} steps, {found.decisions:,} decisions",
-        f"decided by {listed(found.sources)}",
+        f"decided by {listed(found.sources) or 'nobody yet'}",
         *([f"plans      {_shares(found.plans)}"] if found.plans else []),
-        f"modes      {listed(found.modes)}",
+        f"modes      {listed(found.modes) or 'none'}",
         f"causes     {listed(found.causes) or 'none'}",
         f"events     {listed(found.events) or 'none'}",
         f"command    {spread(found.command_ms)}; {found.late} late, {found.unsent} could not be sent",

@@ -44,6 +44,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def stop(arguments: argparse.Namespace) -> int:
     with ServiceClient.any(arguments.sockets or default_sockets()) as client:
         client.stop()
+    print("stopping; latched until edgeguard rearm")
     return 0
 
 
@@ -56,4 +57,5 @@ def rearm(arguments: argparse.Namespace) -> int:
     if status.mode is Mode.LATCHED:
         causes = ", ".join(cause.value for cause in status.causes)
         raise EdgeguardError(f"not re-armed, a cause holds: {causes}: {status.detail}")
+    print("re-armed; the model is proven anew before it drives: edgeguard status --wait-armed 60")
     return 0

@@ -14,7 +14,7 @@ from edgeguard.doctor.patient import Patient
 from edgeguard.model.progress import silent
 from edgeguard.runtime.profile_check import ProfileCheck
 from edgeguard.runtime.worker_command import find_model_folder, find_model_folders, worker_argv
-from edgeguard.types import Finish, Observation, Request
+from edgeguard.types import Cause, Finish, Observation, Request
 
 ANSWER_LIMIT_NS = 30 * NS_PER_S
 
@@ -54,6 +54,11 @@ def check_profile(patient: Patient) -> Iterator[Finding]:
 def check_answer(patient: Patient) -> Iterator[Finding]:
     """Loads the model beside nothing else; the errors of its worker are their own findings."""
     if patient.guard is not None:
+        if Cause.PROFILE_STALE in patient.guard.causes:
+            yield fail(
+                f"the running guard refuses its profile: {Cause.PROFILE_STALE.value}",
+                f"edgeguard log tail names the difference; edgeguard calibrate {patient.config.file} ends it",
+            )
         yield ok(f"the running guard's worker is {patient.guard.worker}")
         return
     if not patient.asks_model:

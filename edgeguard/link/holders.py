@@ -15,6 +15,9 @@ from pathlib import Path
 PROC = Path("/proc")
 LOCKS = (Path("/run/lock"), Path("/var/lock"))
 
+_OTHER_ENDS = {"/dev/ptmx", "/dev/pts/ptmx"}
+"""Whoever has one made a pseudo-terminal: it is the motor controller itself (a simulator, a sink), and no rival."""
+
 _SUSPECTS = {
     "ModemManager": "it probes new ports for modems; systemd/60-edgeguard.rules tells it to leave this one alone",
     "brltty": "it takes serial adapters for Braille displays; systemctl mask --now brltty-udev.service, or remove it",
@@ -48,11 +51,16 @@ def suspects_running(*, proc: Path = PROC) -> tuple[Holder, ...]:
 
 def _openers(device: str, proc: Path) -> Iterator[int]:
     for pid in _processes(proc):
-        with suppress(OSError):  # it has ended, or is not ours to look at
-            for descriptor in (proc / str(pid) / "fd").iterdir():
-                if str(descriptor.readlink()) == device:
-                    yield pid
-                    break
+        held = set(_open_files(proc / str(pid) / "fd"))
+        if device in held and not held & _OTHER_ENDS:
+            yield pid
+
+
+def _open_files(descriptors: Path) -> Iterator[str]:
+    with suppress(OSError):  # the process has ended, or is not ours to look at
+        for descriptor in descriptors.iterdir():
+            with suppress(OSError):  # closed since
+                yield str(descriptor.readlink())
 
 
 def _lockers(name: str, proc: Path, locks: tuple[Path, ...]) -> Iterator[int]:

@@ -15,9 +15,10 @@ the nouns that they speak in, are imported when first used.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # for a type checker it is true: typing takes longer to import than all of this
 if TYPE_CHECKING:
+    from typing import Any
+
     from edgeguard.runtime.handle import Guard
     from edgeguard.runtime.loop import LoopGuard
     from edgeguard.runtime.status import Status

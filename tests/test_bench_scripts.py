@@ -15,7 +15,7 @@ from edgeguard.bench.calibration.journal import Journal, Measured, Progressed
 from edgeguard.bench.calibration.rig import Rig
 from edgeguard.bench.calibration.sample import Look
 from edgeguard.board import FixedKernel
-from edgeguard.cli.main import build_parser
+from edgeguard.cli.commands import build_parser
 from edgeguard.clock import NS_PER_MS, SystemClock
 from edgeguard.config.load import tomllib
 from edgeguard.model.progress import Progress, silent

@@ -18,7 +18,7 @@ from edgeguard import __version__
 from edgeguard.bench.calibration.profile_store import write_profile
 from edgeguard.board import read_fingerprint
 from edgeguard.budget import Schedule
-from edgeguard.cli.main import build_parser
+from edgeguard.cli.commands import build_parser
 from edgeguard.config import load_config
 from edgeguard.engine.identity import configured_identity
 

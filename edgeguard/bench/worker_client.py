@@ -85,7 +85,9 @@ class WorkerClient:
         channel, worker_end = Channel.pair()
         with spawner_end, worker_end:
             command = [sys.executable, "-m", SPAWNER_MODULE, str(spawner_end.fileno())]
-            spawner = subprocess.Popen(command, pass_fds=[spawner_end.fileno()], stdin=subprocess.DEVNULL)
+            spawner = subprocess.Popen(
+                command, pass_fds=[spawner_end.fileno()], stdin=subprocess.DEVNULL, start_new_session=True
+            )  # Ctrl-C is ours: it ends with its channel
             spawner_channel.send({"type": "spawn", "argv": list(argv)}, fds=[worker_end.fileno()])
         return cls(spawner=spawner, spawner_channel=spawner_channel, channel=channel, clock=clock)
 

@@ -10,6 +10,7 @@ import shlex
 import sys
 from pathlib import Path
 
+from edgeguard import interrupt
 from edgeguard.cli.usable_profile import require_usable
 from edgeguard.errors import ConfigError
 from edgeguard.plain import to_plain
@@ -86,6 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.check:
         service = [sys.executable, "-m", "edgeguard.service.service", json.dumps(to_plain(options))]
         sys.stdout.flush()
+        interrupt.is_held_back()
         os.execv(sys.executable, service)  # the same process, without what only a command line needs
     return 0
 

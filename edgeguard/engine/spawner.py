@@ -105,7 +105,6 @@ class Spawner:
 
 
 def main() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever started us
     parent_pid = os.getppid()
     die_with_parent(parent_pid=parent_pid)
     Spawner(channel=Channel.from_fd(int(sys.argv[1]))).run()

@@ -31,7 +31,9 @@ class FlightRecorder:
         self._socket.setblocking(False)
         with theirs:
             argv = [sys.executable, "-m", PROCESS_MODULE, str(theirs.fileno()), str(file)]
-            self._process = subprocess.Popen(argv, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+            self._process = subprocess.Popen(
+                argv, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, start_new_session=True
+            )  # Ctrl-C is ours: it ends with its socket
         self._not_taken = 0
         self._lost_before = 0  # by recorders that have been replaced
         self._gone = not self._hand_over(encode_header(header))

@@ -13,7 +13,6 @@ import contextlib
 import dataclasses
 import os
 import select
-import signal
 import subprocess
 import sys
 
@@ -40,7 +39,9 @@ class BoardWatch:
             argv = [sys.executable, "-m", "edgeguard.runtime.board_watch", str(theirs.fileno())]
             if soaked_c is not None:
                 argv.append(repr(soaked_c))
-            self._process = subprocess.Popen(argv, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+            self._process = subprocess.Popen(
+                argv, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, start_new_session=True
+            )  # Ctrl-C is ours: it ends with its channel
         self._last = BoardState(
             level=ThermalLevel.NOMINAL, observed=False, critical=False, hottest_c=None, read_ns=now_ns
         )
@@ -105,7 +106,6 @@ def is_to_look(channel: Channel, clock: Clock) -> bool:
 
 
 def main(argv: list[str]) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the guard's; we end when it does
     with contextlib.suppress(OSError):
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))  # whoever started us may be a real-time thread
     soaked_c = float(argv[1]) if len(argv) > 1 else None

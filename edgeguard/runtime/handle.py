@@ -73,7 +73,9 @@ class Guard:
         )
         channel, theirs = Channel.pair()
         argv = [sys.executable, "-m", "edgeguard.runtime.process", str(theirs.fileno()), json.dumps(to_plain(options))]
-        process = subprocess.Popen(argv, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            argv, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, start_new_session=True
+        )  # Ctrl-C is ours: it ends with its channel
         theirs.close()
         guard = cls(process=process, channel=channel, config=loaded)
         try:

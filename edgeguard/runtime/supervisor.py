@@ -126,7 +126,12 @@ class Supervisor:
         channel, theirs = Channel.pair()
         argv = [sys.executable, "-m", SPAWNER_MODULE, str(theirs.fileno())]
         self._spawner = subprocess.Popen(
-            argv, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log
+            argv,
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+            start_new_session=True,  # Ctrl-C is ours: it ends with its channel
         )
         theirs.close()
         self._spawner_channel = channel

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
+from edgeguard import interrupt
 from edgeguard.clock import NS_PER_MS, NS_PER_US, SystemClock
 from edgeguard.errors import EdgeguardError
 from edgeguard.guard.settings import Settings
@@ -161,7 +162,7 @@ def _status_text(driver: Driver) -> str:
 
 def main(argv: list[str]) -> int:
     """``OPTIONS`` are the ``ServiceOptions`` as JSON. The exit code is that of the error, 0 after a stop."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # until it ticks nothing moves: it may end at once
+    interrupt.ends_at_once()  # until it ticks nothing moves
     options = from_plain(ServiceOptions, json.loads(argv[0]))
     notifier = Notifier.from_environment()
     notifier.say("STATUS=starting", f"EXTEND_TIMEOUT_USEC={START_US}")
@@ -174,6 +175,7 @@ def main(argv: list[str]) -> int:
     finally:
         notifier.close()
     if reload:
+        interrupt.is_held_back()
         os.execv(options.command[0], options.command)
     return 0
 

@@ -1,0 +1,179 @@
+"""Ctrl-C at any time: as a terminal sends it, to every process in the foreground; no traceback, and nobody stays."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from engine_setup import write_config
+from flights import SCENARIOS
+from patience import wait_for
+from robot import Robot, motors
+from service_rig import EDGEGUARD, Manager, ServedRobot
+from tiny import tiny_model
+
+from edgeguard.cli.main import INTERRUPTED
+
+ENDED = (INTERRUPTED, -signal.SIGINT)
+"""To a shell they are one."""
+
+MARK = "EDGEGUARD_TEST_MARK"
+
+
+class Command:
+    """One command in a terminal of its own, which says what it has just imported."""
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        self._mark = secrets.token_hex(8)
+        self._process = subprocess.Popen(
+            argv,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            env={**os.environ, MARK: self._mark, "PYTHONPROFILEIMPORTTIME": "1"},
+        )
+        self.said = ""
+
+    def until_imported(self, module: str) -> None:
+        """Until it says that this module has been imported."""
+        assert self._process.stderr is not None
+        for line in self._process.stderr:
+            self.said += line.decode()
+            if line.decode().endswith(f" {module}\n"):
+                return
+        raise AssertionError(f"ended before {module} was imported: {self.said}")
+
+    def interrupt(self) -> int:
+        """Ctrl-C; the exit code, once everybody has ended."""
+        assert self._process.stderr is not None
+        os.killpg(self._process.pid, signal.SIGINT)
+        self.said += self._process.stderr.read().decode()
+        code = self._process.wait()
+        wait_for(lambda: not self.alive(), "all that it has started ends", stands=self.alive)
+        return code
+
+    def alive(self) -> list[str]:
+        """Every process that has our mark in its environment."""
+        found = []
+        for environment in Path("/proc").glob("[0-9]*/environ"):
+            with contextlib.suppress(OSError):
+                if f"{MARK}={self._mark}".encode() in environment.read_bytes():
+                    found.append(environment.with_name("cmdline").read_text())
+        return found
+
+    def close(self) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.communicate()
+
+
+@contextlib.contextmanager
+def begun(argv: Sequence[str]) -> Iterator[Command]:
+    command = Command(argv)
+    try:
+        yield command
+    finally:
+        command.close()
+
+
+@pytest.fixture
+def endless(tmp_path: Path) -> list[str]:
+    """A command that computes for longer than any of these tests waits."""
+    script = (SCENARIOS / "one_late_answer.toml").read_text()
+    scenario = tmp_path / "long.toml"
+    scenario.write_text(script.replace("duration_ms = 6000", "duration_ms = 3_000_000"))
+    assert scenario.read_text() != script
+    (tmp_path / "robot.toml").write_text((SCENARIOS / "robot.toml").read_text())
+    return [*EDGEGUARD, "simulate", str(scenario)]
+
+
+@pytest.mark.parametrize(
+    "module", ["argparse", "edgeguard.errors", "edgeguard.config", "edgeguard.cli.simulate", "edgeguard.cli.commands"]
+)
+def test_while_a_command_imports_what_it_needs(endless: list[str], module: str) -> None:
+    with begun(endless) as command:
+        command.until_imported(module)
+        assert command.interrupt() in ENDED
+        assert "Traceback" not in command.said
+
+
+@pytest.mark.parametrize("delay_s", [0.0, 0.02, 0.1, 0.5, 1.0])
+def test_while_it_works(endless: list[str], delay_s: float) -> None:
+    with begun(endless) as command:
+        command.until_imported("edgeguard.cli.commands")
+        time.sleep(delay_s)
+        assert command.interrupt() in ENDED
+        assert "Traceback" not in command.said
+
+
+@pytest.mark.parametrize("delay_s", [0.0, 0.1, 0.2, 0.4, 0.8, 1.6])
+def test_while_a_guard_starts(tmp_path: Path, delay_s: float) -> None:
+    """First the command, then the service that it becomes, which starts the recorder, the board's watch, the worker."""
+    with motors() as simulator:
+        served = ServedRobot(Robot(tmp_path, simulator), Manager(tmp_path))
+        try:
+            with begun(served.run_command) as command:
+                command.until_imported("edgeguard.cli.commands")
+                time.sleep(delay_s)
+                assert command.interrupt() in (0, *ENDED), "0 once it ticks: it ends as told"
+                log = tmp_path / "state" / "worker.log"
+                assert "Traceback" not in command.said + (log.read_text() if log.exists() else "")
+        finally:
+            served.close()
+
+
+@pytest.mark.parametrize("delay_s", [0.0, 0.2, 0.5, 1.0, 2.0])
+def test_while_a_model_is_loaded_and_measured(tmp_path: Path, delay_s: float) -> None:
+    config = write_config(tmp_path, ("./model", str(tiny_model(tmp_path))))
+    with begun([*EDGEGUARD, "bench", "--breakdown", str(config), "--requests", "100000"]) as command:
+        command.until_imported("edgeguard.bench.worker_client")
+        time.sleep(delay_s)
+        assert command.interrupt() in ENDED
+        assert "Traceback" not in command.said
+
+
+SWALLOWED = """
+import signal, sys, weakref
+from edgeguard import interrupt
+class Thing: pass
+def loses(_):
+    signal.raise_signal(signal.SIGINT)
+    lost.append(True)
+interrupt.is_raised()
+lost, thing = [], Thing()
+kept = weakref.ref(thing, loses)
+try:
+    del thing
+    while True:
+        pass
+except KeyboardInterrupt:
+    print("raised again", lost)
+"""
+
+
+def test_what_is_swallowed_where_nothing_can_be_raised_is_raised_again() -> None:
+    done = subprocess.run([sys.executable, "-c", SWALLOWED], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("raised again []\n", "")
+
+
+HELD = """
+import os, signal, sys
+from edgeguard import interrupt
+interrupt.is_held_back()
+signal.raise_signal(signal.SIGINT)
+code = "from edgeguard import interrupt; print('begun', flush=True); interrupt.ends_at_once(); print('lives on')"
+os.execv(sys.executable, [sys.executable, "-c", code])
+"""
+
+
+def test_what_is_held_back_comes_when_the_next_program_is_ready_for_it() -> None:
+    done = subprocess.run([sys.executable, "-c", HELD], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "begun\n", "")

@@ -243,6 +243,15 @@ def test_check_knows_which_providers_and_adapters_there_are(config):
     assert "robot.toml: model: no adapter 'nobody'; there are smollm2-135m-operator" in done.stderr
 
 
+def test_check_knows_which_options_the_provider_and_the_runtime_have(config):
+    options = 'provider = "openvino"\nprovider_options = { cache_dri = "x" }\nsession_options = { "no.key" = "1" }'
+    config.write_text(f"{config.read_text()}\n[model]\n{options}\n")
+    done = edgeguard("check", str(config))
+    assert done.returncode == 2
+    assert "robot.toml: model.provider_options: openvino has no option 'cache_dri'; did you mean" in done.stderr
+    assert "robot.toml: model.session_options: unknown key 'no.key', which onnxruntime would" in done.stderr
+
+
 def test_a_reader_that_leaves_early_is_no_error(config):
     with subprocess.Popen(
         [sys.executable, "-m", "edgeguard", "check", str(config), "--json"],

@@ -248,7 +248,7 @@ def test_an_option_that_the_provider_does_not_know_is_an_error_before_anything_i
 
 
 def test_an_option_that_a_provider_of_unknown_options_does_not_report_back_is_an_error(built: Path) -> None:
-    with pytest.raises(ProviderError, match="cpu did not take warp_speed"):
+    with pytest.raises(ProviderError, match="cpu did not take warp_speed; what it takes: nothing"):
         open_on(PROVIDERS[0], read_model_folder(built), options={"warp_speed": "9"})
 
 
@@ -272,6 +272,15 @@ def test_a_row_of_the_users_own_is_a_provider_like_any_other(built: Path, tmp_pa
     (tmp_path / "libnpu.so").write_text("no library")
     with pytest.raises(ProviderError, match=r"npu: libnpu.so cannot be loaded: .*libnpu.so: "):
         open_on(row, read_model_folder(built))
+
+
+def test_a_library_beside_the_configuration_is_found_from_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name without a folder would be looked for beside onnxruntime."""
+    write_config(tmp_path, ('folder = "./model"', 'folder = "./model"' + OWN))
+    monkeypatch.chdir(tmp_path)
+    assert provider_of(load_config(Path("robot.toml"))).library == str(tmp_path / "libnpu.so")
 
 
 def test_the_table_entry_in_the_configuration_is_the_one_that_is_used(built: Path, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from edgeguard.cli.usable_profile import require_usable
 from edgeguard.clock import NS_PER_S, ms_from_ns
 from edgeguard.config import Config
 from edgeguard.engine.providers import provider_of
+from edgeguard.engine.session_options import chosen_options, refuse_unknown_keys
 from edgeguard.errors import BoundError, ConfigError, ProviderError
 from edgeguard.guard.stopping import GUARD_DEATH, StoppingDistance, stopping_distances
 from edgeguard.model.variant import find_variant, names_folder
@@ -95,12 +96,21 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _require_known(config: Config) -> None:
-    """``ConfigError`` for a provider, recipe or adapter that no guard could start with. Folders are not looked for."""
+    """``ConfigError`` for a provider, option, recipe or adapter that no guard could start with.
+
+    Folders are not looked for.
+    """
     problems = []
     try:
-        provider_of(config)
+        chosen_options(provider_of(config), config.model.provider_options, threads=1)
     except ProviderError as error:
         problems.append(f"{config.file}: {error}")
+    except ConfigError as error:
+        problems += [f"{config.file}: {problem}" for problem in error.problems]
+    try:
+        refuse_unknown_keys(config.model.session_options)
+    except ConfigError as error:
+        problems += [f"{config.file}: {problem}" for problem in error.problems]
     for one in config.by_model:
         named, adapter = one.model.folder, one.model.adapter
         where = f"plan {one.plans[0].name!r}" if one.model != config.model else "model"

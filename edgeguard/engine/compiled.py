@@ -102,12 +102,12 @@ def _writing(directory: Path) -> Iterator[None]:
 
 def check_compiled(directory: Path, *, facts: Mapping[str, str]) -> None:
     """``ProviderError`` when it is another model's, another machine's, or not what was written."""
-    again = "'edgeguard model compile' makes it again"
+    again = "'edgeguard model compile CONFIG' makes it again"
     try:
         manifest = JsonFile.read(directory / _MANIFEST)
         was, files = manifest.get("facts", dict), manifest.get("files", list)
     except ModelError as error:
-        raise ProviderError(f"{directory}: is no compiled model: {error}; {again}") from error
+        raise ProviderError(f"{directory}: is no compiled model, for its {_MANIFEST} says nothing; {again}") from error
     differing = [f"{key}: {was.get(key, 'not known')} -> {now}" for key, now in facts.items() if was.get(key) != now]
     if differing:
         raise ProviderError(f"{directory}: was compiled for something else ({'; '.join(differing)}); {again}")

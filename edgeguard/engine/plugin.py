@@ -1,4 +1,4 @@
-"""Execution providers that come as a library beside ONNX Runtime: registered by hand, then asked for their devices.
+"""Execution providers as libraries: those beside ONNX Runtime are registered by hand, then asked for their devices.
 
 A library is registered under the provider's own name, because some call themselves by the name they are registered
 under (onnxruntime-qnn 2.7). Raises ``MissingExtraError`` without the package, and ``ProviderError`` when its library
@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from edgeguard.engine.provider import Provider
+from edgeguard.engine.remedy import driver_remedy
 from edgeguard.errors import MissingExtraError, ProviderError
 
 
@@ -51,7 +52,10 @@ def plugin_devices(runtime: ModuleType, provider: Provider, *, errors: tuple[typ
         try:
             runtime.register_execution_provider_library(provider.ort_name, str(library))
         except errors as error:
-            raise ProviderError(f"{provider.name}: {library.name} cannot be loaded: {_reason(error)}") from error
+            reason = _reason(error)
+            raise ProviderError(
+                f"{provider.name}: {library.name} cannot be loaded: {reason}; {driver_remedy(provider, reason)}"
+            ) from error
         devices = _devices(runtime, provider)
     if not devices:
         raise ProviderError(
@@ -66,6 +70,18 @@ def _load_bundled(library: Path, provider: Provider) -> None:
         for file in sorted(library.parent.glob(pattern)):
             with suppress(OSError):  # then the provider's own library says what it lacks
                 ctypes.CDLL(str(file), mode=ctypes.RTLD_GLOBAL)
+
+
+def missing_library(runtime: ModuleType, provider: Provider) -> str:
+    """What the loader says of the library of a built-in provider, which ONNX Runtime only logs; empty if it loads."""
+    short = provider.ort_name.removesuffix("ExecutionProvider").lower()
+    library = Path(str(runtime.__file__)).parent / "capi" / f"libonnxruntime_providers_{short}.so"
+    try:
+        if library.is_file():
+            ctypes.CDLL(str(library))
+    except OSError as error:
+        return str(error)
+    return ""
 
 
 def missing_device(provider: Provider) -> str:

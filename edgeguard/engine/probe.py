@@ -7,7 +7,6 @@ provider itself, with its place audited. ``survey`` asks for every row at once a
 
 from __future__ import annotations
 
-import ctypes
 import importlib.metadata
 import json
 import os
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from edgeguard.engine.placement import RECORD_ASSIGNMENT, audit, recorded, records_assignment
-from edgeguard.engine.plugin import missing_device, plugin_devices
+from edgeguard.engine.plugin import missing_device, missing_library, plugin_devices
 from edgeguard.engine.protobuf import Message
 from edgeguard.engine.provider import Provider
 from edgeguard.engine.remedy import crash_remedy, driver_remedy, package_remedy, python_remedy
@@ -152,20 +151,8 @@ def _multiply(runtime: Any, row: Provider, devices: list[Any]) -> None:
 
         session.run(None, {"x": np.ones((2, 2), np.float32)})
     except errors as error:
-        reason = _missing_library(runtime, row) or first_line(error)[:300]
+        reason = missing_library(runtime, row) or first_line(error)[:300]
         raise UnusableError(reason, driver_remedy(row, reason)) from error
-
-
-def _missing_library(runtime: Any, row: Provider) -> str:
-    """What the loader says of the provider's own library, which ONNX Runtime only logs; empty if that is not why."""
-    short = row.ort_name.removesuffix("ExecutionProvider").lower()
-    library = Path(runtime.__file__).parent / "capi" / f"libonnxruntime_providers_{short}.so"
-    try:
-        if library.is_file():
-            ctypes.CDLL(str(library))
-    except OSError as error:
-        return str(error)
-    return ""
 
 
 def _product() -> bytes:

@@ -31,7 +31,8 @@ class Graph:
     embedding: str = ""
 
     def __str__(self) -> str:
-        return f"{self.activations}, {self.attention}, {self.weights}"
+        attention = "plain attention" if self.attention == "plain" else self.attention
+        return f"{self.activations}, {attention}, {self.weights} weights"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,12 +60,13 @@ class Provider:
     ``kv_types`` are the element types that its attention takes for the cache. ``smallest_pass`` is the fewest new
     tokens for which a pass gives the same bits as one that computes them among others; ``same_bits`` says that from
     there on they do. ``longest_pass`` is the most tokens of a pass, whole tiles of them: more are run in several,
-    because the memory of attention grows with the square of a pass. ``warm_sizes`` is how many sizes of the first pass are warmed up, evenly spaced: kernels may
-    be chosen or compiled by size. ``shapes`` says whether passes may have ``any`` size, a few fixed ``sizes``, or
-    ``one`` that is frozen into the graph (``edgeguard.engine.shapes``). ``range_options`` are its own names for the
-    smallest, the usual and the largest shapes that what it compiles is to serve, ``graph_option`` that for capturing
-    passes as graphs on the device, ``graph_key`` what a run's options call which graph it is, and ``captures`` says
-    that it is on (``edgeguard.engine.pass_io``).
+    because the memory of a pass stays with the process, and that of attention grows with its square. ``warm_sizes``
+    is how many sizes of the first pass are warmed up, evenly spaced: kernels may be chosen or compiled by size.
+    ``shapes`` says whether passes may have ``any`` size, a few fixed ``sizes``, or ``one`` that is frozen into the
+    graph (``edgeguard.engine.shapes``). ``range_options`` are its own names for the smallest, the usual and the largest
+    shapes that what it compiles is to serve, ``graph_option`` that for capturing passes as graphs on the device,
+    ``graph_key`` what a run's options call which graph it is, and ``captures`` says that it is on
+    (``edgeguard.engine.pass_io``).
     ``device_files`` are patterns of which one exists where there is hardware, ``driver`` is the command that shows or
     brings its driver. ``cuda`` says that it needs CUDA's libraries, which may be packages of Python; ``bundled`` are
     patterns of libraries in its plugin's folder that the loader does not find there by itself. ``hint`` is what keeps

@@ -29,7 +29,7 @@ def own_providers(config: Config) -> tuple[Provider, ...]:
             package=one.library.name,
             extra="cpu",
             hardware=f"[[provider]] of {config.file.name}",
-            library=str(one.library),
+            library=str(one.library.absolute()),  # a name alone is looked for elsewhere
             kv_device=one.kv_device,
             smallest_pass=one.smallest_pass,
             same_bits=one.same_bits,

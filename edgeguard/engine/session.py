@@ -22,12 +22,12 @@ from edgeguard.engine.compiled import NOT_COMPILED, CompiledUse
 from edgeguard.engine.folder import ModelFolder
 from edgeguard.engine.head import Head
 from edgeguard.engine.placement import RECORD_ASSIGNMENT, audit, profiled, recorded, records_assignment
-from edgeguard.engine.plugin import missing_device, plugin_devices
+from edgeguard.engine.plugin import missing_device, missing_library, plugin_devices
 from edgeguard.engine.provider import Provider
+from edgeguard.engine.remedy import driver_remedy, package_remedy
 from edgeguard.engine.session_options import SESSION_DEFAULTS, check_options, chosen_options, refuse_unknown_keys
 from edgeguard.engine.shapes import FixedShapes
 from edgeguard.errors import MissingExtraError, ModelError, ProviderError
-from edgeguard.extras import install_command
 
 _PLACE = re.compile(r"^/\S+:\d+ [^(]*\([^)]*\) ")
 _EXTERNAL_DATA_FOLDER = "session.model_external_initializers_file_folder_path"
@@ -53,17 +53,15 @@ def import_runtime(provider: Provider) -> ModuleType:
     if provider.cuda:
         with redirect_stdout(StringIO()):  # it prints what it does not find, which the session then says
             onnxruntime.preload_dlls()
+    onnxruntime.set_default_logger_severity(4)  # it logs what is raised, or asked for
     return onnxruntime  # type: ignore[no-any-return]
 
 
 def _require_built_in(runtime: ModuleType, provider: Provider) -> None:
     if provider.ort_name not in runtime.get_available_providers():
-        remedy = f"{install_command(provider.extra)} in an environment without another onnxruntime package"
-        if provider.build_flag:
-            remedy = f"an onnxruntime that was built with {provider.build_flag}: no package has it"
         raise ProviderError(
-            f"onnxruntime {runtime.__version__} has no {provider.ort_name}: the provider {provider.name!r} comes with "
-            f"{remedy}"
+            f"{provider.name}: onnxruntime {runtime.__version__} has no {provider.ort_name}; "
+            f"{package_remedy(provider, beside=True)}; 'edgeguard providers' says what is usable here"
         )
 
 
@@ -109,7 +107,7 @@ def open_session(
     options.inter_op_num_threads = 1
     options.execution_mode = runtime.ExecutionMode.ORT_SEQUENTIAL
     options.enable_mem_pattern = False  # it plans memory for one shape, and ours vary
-    options.log_severity_level = 3  # errors; its warnings are about what is checked below
+    options.log_severity_level = 4  # an error is raised as well, and its warnings are about what is checked below
     for key, value in {**SESSION_DEFAULTS, **session_options, **compiled.session_options}.items():
         options.add_session_config_entry(key, value)
     for library in custom_ops:
@@ -134,7 +132,7 @@ def open_session(
 
 def _register(options: Any, library: Path) -> None:
     try:
-        options.register_custom_ops_library(str(library))
+        options.register_custom_ops_library(str(library.absolute()))  # a name alone is looked for elsewhere
     except runtime_errors() as error:
         raise ModelError(f"model.custom_ops: {library}: cannot be loaded: {first_line(error)}") from error
 
@@ -152,7 +150,8 @@ def _opened(
     built_in = provider.plugin is None and provider.library is None
     devices = [] if built_in else plugin_devices(runtime, provider, errors=errors)
     if devices and (missing := missing_device(provider)):
-        raise ProviderError(f"{provider.name}: {missing}; what its library offers runs on the CPU")
+        remedy = driver_remedy(provider, missing)
+        raise ProviderError(f"{provider.name}: {missing}; what its library offers runs on the CPU; {remedy}")
     try:
         if devices:
             options.add_provider_for_devices(devices, dict(chosen))
@@ -163,6 +162,8 @@ def _opened(
             enable_fallback=0,
         )
     except errors as error:
+        if built_in:
+            _require_library(runtime, provider)
         graph = folder.graph
         raise ModelError(
             f"{graph.path} (IR version {graph.ir_version}, opset {graph.opset}) cannot be opened by onnxruntime "
@@ -170,11 +171,17 @@ def _opened(
             f"newer {provider.package or 'onnxruntime'} (pip install --upgrade)"
         ) from error
     if session.get_providers()[0] != provider.ort_name:
+        _require_library(runtime, provider)
         raise ProviderError(
-            f"onnxruntime chose {session.get_providers()[0]} instead of {provider.ort_name}; "
+            f"{provider.name}: onnxruntime chose {session.get_providers()[0]} instead; "
             "'edgeguard providers' says what this machine lacks for it"
         )
     return session
+
+
+def _require_library(runtime: ModuleType, provider: Provider) -> None:
+    if lacking := missing_library(runtime, provider):
+        raise ProviderError(f"{provider.name}: {lacking}; {driver_remedy(provider, lacking)}")
 
 
 def _check_signature(session: Any, folder: ModelFolder, head: Head, provider: Provider) -> None:

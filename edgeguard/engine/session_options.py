@@ -69,4 +69,7 @@ def check_options(session: Any, provider: Provider, chosen: Mapping[str, str]) -
     reported = session.get_provider_options().get(provider.ort_name, {})
     unknown = sorted(chosen.keys() - reported.keys())
     if unknown:
-        raise ProviderError(f"model.provider_options: {provider.name} did not take {', '.join(unknown)}")
+        known = ", ".join(sorted(reported)) or "nothing"
+        raise ProviderError(
+            f"model.provider_options: {provider.name} did not take {', '.join(unknown)}; what it takes: {known}"
+        )

@@ -30,6 +30,9 @@ from edgeguard.runtime.serial_wire import SerialWire, command_wire_ns
 from edgeguard.runtime.status import Status, status_of
 from edgeguard.types import OperatorWord
 
+WIRE_WAKES_PER_TICK = 4
+"""An echo may come in so many pieces. What a motor controller says beyond them is heard with the tick."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
@@ -60,6 +63,7 @@ class GuardProcess:
         if not options.await_port:
             self._wire.connect(now_ns=clock.now_ns())
         self._wire_ns = command_wire_ns(config)
+        self._wire_wakes = 0  # since the timer's last
         board = parts.start_board_watch(now_ns=clock.now_ns())
         parts.supervisor.poll(clock.now_ns())  # the worker loads while we measure: that is the load to measure under
         self._real_time = request_real_time()
@@ -106,13 +110,16 @@ class GuardProcess:
     def _wait(self) -> int:
         """Wait for a message or the next timer; how late the timer was, 0 for a message."""
         filenos = [*self._audience.filenos, *self._parts.supervisor.filenos]
-        if self._wire.fileno is not None:
-            filenos.append(self._wire.fileno)
+        wire = self._wire.fileno
+        if wire is not None and self._wire_wakes < WIRE_WAKES_PER_TICK:
+            filenos.append(wire)
         timeout_ns = max(0, self._driver.wake_ns - self._clock.now_ns())
-        select.select(filenos, [], [], timeout_ns / NS_PER_S)
+        ready = select.select(filenos, [], [], timeout_ns / NS_PER_S)[0]
+        self._wire_wakes += wire in ready
         lateness_ns = max(0, self._clock.now_ns() - self._driver.wake_ns)
         if lateness_ns:
             self._driver.lateness.note(lateness_ns)
+            self._wire_wakes = 0
         return lateness_ns
 
     def _operator_words(self, heard: Heard) -> tuple[OperatorWord, ...]:

@@ -26,6 +26,7 @@ from edgeguard.config import Config, load_config
 from edgeguard.errors import GuardGoneError, WorkerError
 from edgeguard.messages import observation_message, read_failure
 from edgeguard.plain import from_plain, to_plain
+from edgeguard.runtime.departure import stop_limit_ns
 from edgeguard.runtime.process import Options
 from edgeguard.runtime.stamp import observe
 from edgeguard.runtime.status import Status
@@ -33,6 +34,10 @@ from edgeguard.runtime.worker_command import find_model_folders, worker_argv
 from edgeguard.types import CycleRecord, Event, Mode, OperatorWord, Value
 
 START_LIMIT_S = 20.0
+
+PATIENCE_S = 5.0
+"""A guard that lives is not silent for so long, however busy the machine is; one that has ended is known at once."""
+
 KEPT_RECORDS = 4096
 
 
@@ -135,14 +140,15 @@ class Guard:
         """
         stamp_ns = self.submit(fields, age_ms=age_ms, captured_ns=captured_ns, field_ages_ms=field_ages_ms)
         timing = self.config.timing
-        give_up_ns = self._clock.now_ns() + timing.period_ns + timing.deadline_ns + NS_PER_S
+        limit_ns = timing.period_ns + timing.deadline_ns + round(PATIENCE_S * NS_PER_S)
+        give_up_ns = self._clock.now_ns() + limit_ns
         while self._clock.now_ns() < give_up_ns:
             for record in self._records:
                 if record.observation is not None and record.observation.captured_ns == stamp_ns:
                     self._records.remove(record)
                     return record
             self._listen(timeout_s=0.05)
-        waited_ms = ms_from_ns(timing.period_ns + timing.deadline_ns + NS_PER_S)
+        waited_ms = ms_from_ns(limit_ns)
         raise GuardGoneError(f"no decision within {waited_ms:g} ms: the guard's process ({self.pid}) does not answer")
 
     def periods(self) -> Iterator[int]:
@@ -165,7 +171,7 @@ class Guard:
         """The operator's re-arm: refused while a cause holds; moves nothing by itself."""
         self._say(OperatorWord.REARM)
 
-    def status(self, *, timeout_s: float = 1.0) -> Status:
+    def status(self, *, timeout_s: float = PATIENCE_S) -> Status:
         """How the guard stands now."""
         self._channel.send({"type": "status"})
         status = self._await_status(timeout_s)
@@ -196,11 +202,13 @@ class Guard:
         return self._process.pid
 
     def close(self) -> None:
-        """End the guard; the motor controller stops by the life of the last command."""
+        """End the guard: it slows the robot down, and ends at standstill. Returns when it has ended."""
+        timing, link = self.config.timing, self.config.link
+        stop_ns = stop_limit_ns(self.config.axes, echo_timeout_ns=link.echo_timeout_ns, tick_ns=timing.tick_ns)
         self._channel.send({"type": "end"})
         self._channel.close()
         try:
-            self._process.wait(timeout=5)
+            self._process.wait(timeout=PATIENCE_S + stop_ns / NS_PER_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

@@ -129,7 +129,7 @@ def test_whatever_a_provider_lacks_there_is_a_command_that_mends_or_shows_it(row
         ("libcuda.so.1: cannot open shared object file", "nvidia-smi shows"),
         ("libcublasLt.so.13: cannot open shared object file", "pip install .*onnxruntime-gpu.cuda,cudnn."),
         ("libcudnn.so.9: cannot open shared object file", "pip install .*onnxruntime-gpu.cuda,cudnn."),
-        ("libnvinfer.so.10: cannot open shared object file", "pip install tensorrt-cu13"),
+        ("libnvinfer.so.10: cannot open shared object file", "pip install 'tensorrt-cu13==10"),
     ],
 )
 def test_a_library_that_is_a_package_of_its_own_is_not_the_drivers(said: str, remedy: str) -> None:

@@ -14,13 +14,13 @@ from edgeguard.extras import install_command
 _REINSTALL = "pip install --upgrade --force-reinstall"
 _CUDA = f"{_REINSTALL} 'onnxruntime-gpu[cuda,cudnn]' brings them, and so does a CUDA toolkit of that number"
 _TENSORRT = (
-    "pip install tensorrt-cu13 (or -cu12, as that CUDA is), and before edgeguard: export "
+    "pip install 'tensorrt-cu13=={number}.*' (or -cu12, as that CUDA is), and before edgeguard: export "
     "LD_LIBRARY_PATH=$(python -c 'import tensorrt_libs as libs; print(*libs.__path__)')"
 )
 
 _MISSING = (
-    (re.compile(r"lib(cudart|cublas\w*|cufft|curand|cudnn|nvrtc)\.so"), _CUDA),
-    (re.compile(r"lib(nvinfer\w*|nvonnxparser)\.so"), _TENSORRT),
+    (re.compile(r"lib(cudart|cublas\w*|cufft|curand|cudnn|nvrtc)\.so\.(?P<number>\d+)"), _CUDA),
+    (re.compile(r"lib(nvinfer\w*|nvonnxparser)\.so\.(?P<number>\d+)"), _TENSORRT),
 )
 """Libraries that are packages of their own, beside the driver."""
 
@@ -41,8 +41,8 @@ def python_remedy(row: Provider, wanted: str) -> str:
 def driver_remedy(row: Provider, reason: str) -> str:
     """For a library that is not found or does not load, and for a device that is not there."""
     for library, remedy in _MISSING:
-        if library.search(reason):
-            return remedy
+        if found := library.search(reason):
+            return remedy.format(number=found["number"])
     if row.library is not None:
         return f"ldd {row.library} names what it lacks; 'library' of [[provider]] says where it is"
     return row.driver or f"{_REINSTALL} {row.package}"

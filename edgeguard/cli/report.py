@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(_summary(report), indent=2))
     elif arguments.out is None:
-        _show(report, arguments.profile)
+        _show(report, arguments)
     else:
         print(f"{arguments.out}: written. {report.headline}")
     return 0
@@ -184,7 +184,7 @@ def _summary(report: Report) -> dict[str, Any]:
     }
 
 
-def _show(report: Report, file: Path) -> None:
+def _show(report: Report, arguments: argparse.Namespace) -> None:
     from rich.console import Console
     from rich.text import Text
 
@@ -213,7 +213,9 @@ def _show(report: Report, file: Path) -> None:
         *([] if report.coverage is None else [("does it hold?", report.coverage.rows())]),
     ):
         console.print(_table(title, rows))
-    console.print(f"\nthe page: edgeguard report {file} -o {file.stem}.html", markup=False)
+    file = arguments.profile
+    judged = "" if arguments.config is None else f" --config {arguments.config}"
+    console.print(f"\nthe page: edgeguard report {file}{judged} -o {file.stem}.html", markup=False)
 
 
 def _table(title: str, rows: Any) -> Table:

@@ -135,6 +135,19 @@ def test_of_a_ladder_the_worst_cell_that_fits_is_judged_or_all_when_none_does() 
     assert (none_fits.fits, none_fits.misses) == (False, 300)
 
 
+def test_every_plan_of_a_ladder_has_a_row_that_says_whether_it_can_run() -> None:
+    bound = made_profile(bound_ms=260).bounds[0]
+    full, hot = dataclasses.replace(bound, rung="full"), ThermalLevel.HOT
+    brief = dataclasses.replace(bound, bound_ns=110 * NS_PER_MS, rung="brief")
+    verdict = _judge(bounds=(full, brief, dataclasses.replace(brief, level=hot, bound_ns=120 * NS_PER_MS)))
+    assert [words for name, words in verdict.rows() if name == "plan"] == [
+        "'full' does not fit, 60.0 ms too long; never measured on a hot board",
+        "'brief' fits, with 80.0 ms to spare",
+    ]
+    assert dict(verdict.rows())["fits"].startswith("yes, with 80.0 ms to spare")
+    assert [name for name, _ in _judge(bounds=(full,)).rows() if name == "plan"] == []
+
+
 @pytest.mark.parametrize(
     ("soak", "thermal", "words"),
     [

@@ -148,9 +148,12 @@ class Profile:
         for it runs where no better one fits.
         """
         reached = {bound.rung for bound in self.bounds if bound.level is self.reached}
-        cells = ([bound for bound in self.bounds if bound.rung == rung] for rung in sorted(reached))
-        longest = [max([one for one in cell if not one.drafted] or cell, key=_LENGTH) for cell in cells]
-        return min(longest, key=_LENGTH).times(self.margin)
+        return min(map(self.bound_of, sorted(reached)), key=_LENGTH)
+
+    def bound_of(self, rung: str) -> Bound:
+        """What is promised of this rung at every level that it was measured at."""
+        cell = [bound for bound in self.bounds if bound.rung == rung]
+        return max([one for one in cell if not one.drafted] or cell, key=_LENGTH).times(self.margin)
 
     @property
     def rungs(self) -> tuple[str, ...]:

@@ -186,6 +186,15 @@ def _summary(verdict: Verdict, file: Path) -> dict[str, Any]:
         "thermal": profile.thermal,
         "reached": profile.reached.label,
         "thermal_limit": profile.soak is not None and profile.soak.reached,
+        "plans": [
+            {
+                "name": rung,
+                "bound_ms": ms_from_ns(profile.bound_of(rung).bound_ns),
+                "slack_ms": ms_from_ns(verdict.slack_of_ns(rung)),
+                "fits": verdict.slack_of_ns(rung) >= 0,
+            }
+            for rung in verdict.plans
+        ],
         "bounds": [
             {
                 "level": one.level.label,

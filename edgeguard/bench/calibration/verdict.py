@@ -80,7 +80,17 @@ class Verdict:
         return self.available_ns - self.profile.bound.bound_ns
 
     @property
+    def plans(self) -> tuple[str, ...]:
+        """The rungs, if there is a choice between several."""
+        return self.profile.rungs if len(self.profile.rungs) > 1 else ()
+
+    def slack_of_ns(self, rung: str) -> int:
+        """The same of one rung of a ladder of plans."""
+        return self.available_ns - self.profile.bound_of(rung).bound_ns
+
+    @property
     def fits(self) -> bool:
+        """Of a ladder: whether the plan that promises most does."""
         return self.slack_ns >= 0
 
     @property
@@ -110,6 +120,7 @@ class Verdict:
         return [
             *(("bound", _bound_words(bound.times(profile.margin))) for bound in profile.bounds),
             *([("margin", _margin_words(profile))] if profile.margin > 1 else []),
+            *(("plan", self._plan_words(rung)) for rung in self.plans),
             ("fits", self._fit_words() if self.fits else f"no: {self._fit_words()}"),
             ("interventions", self._miss_words()),
             ("you accept", self._accepted_words()),
@@ -137,6 +148,13 @@ class Verdict:
             f"{parts}, and the bound is {_ms(self.profile.bound.bound_ns)}, {_ms(-self.slack_ns)} too long; "
             f"deadline_ms = {self.fitting_deadline_ms} would fit; else shorten the answer or the prompt"
         )
+
+    def _plan_words(self, rung: str) -> str:
+        """Of one rung of a ladder: whether it can run at all within this deadline."""
+        slack_ns = self.slack_of_ns(rung)
+        fits = f"fits, with {_ms(slack_ns)} to spare" if slack_ns >= 0 else f"does not fit, {_ms(-slack_ns)} too long"
+        cold = max(bound.level for bound in self.profile.bounds if bound.rung == rung) < self.profile.reached
+        return f"{rung!r} {fits}" + (f"; never measured on a {self.profile.reached.label} board" if cold else "")
 
     def _miss_words(self) -> str:
         return (

@@ -1,4 +1,4 @@
-"""The price of a pass: monotone, through the medians, and a line beyond what was measured."""
+"""The price of a pass: monotone, through the medians, and that of several beyond the largest that was measured."""
 
 from __future__ import annotations
 
@@ -29,9 +29,12 @@ def test_a_price_is_the_median_at_a_measured_size_and_on_the_line_between(k: int
     assert PassCost.fit(SWEEP).price_ns(k, 100) == round(ms * MS)
 
 
-def test_beyond_the_largest_size_the_price_goes_on_with_the_steepest_of_the_last_slopes() -> None:
-    cost = PassCost.fit(SWEEP)
-    assert cost.price_ns(96, 100) - cost.price_ns(64, 100) == pytest.approx(32 * 97 / 32 * MS)
+def test_beyond_the_largest_size_there_are_several_passes_each_behind_the_one_before() -> None:
+    cost = PassCost.fit([*SWEEP, _row(64, 194.0, p=200), _row(2, 15.5, p=200)])
+    assert cost.per_cached_ns == pytest.approx(0.04 * MS)
+    passes = [(64, 100), (64, 164), (22, 228)]
+    assert cost.price_ns(150, 100) == sum(cost.price_ns(k, p) for k, p in passes)
+    assert cost.price_ns(128, 100) == pytest.approx(2 * cost.price_ns(64, 100) + 64 * 0.04 * MS)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +120,7 @@ def test_the_fit_finds_the_curve_behind_noisy_and_interrupted_passes() -> None:
         return (8 + 2.8 * k) * draw.gauss(1, 0.03) * interrupted
 
     cost = PassCost.fit([_row(k, *[measured(k) for _ in range(15)]) for k in (2, 3, 5, 9, 15, 24, 40, 64)])
-    for k in range(2, 80):
+    for k in range(2, 65):
         assert cost.price_ns(k, 100) == pytest.approx((8 + 2.8 * k) * MS, rel=0.06)
 
 

@@ -1,12 +1,11 @@
 """What a pass costs: one function of the new tokens k and the cached tokens p, fitted to measured medians.
 
 Nanoseconds. In k: isotonic (a longer pass is never cheaper) and linear between the measured sizes; below the smallest
-it is the smallest's price, above the largest it goes on with the steepest of the last slopes. Where passes have only
-the measured sizes (``stepped``), it is the next larger one's, and above the largest that of several passes. In p:
-linear. A sweep gives the shape; passes seen in real requests, which come after a rest, give the level. It is a median
-on purpose: the price says what is typical, and the score of whole requests (``edgeguard.budget.bound``) says how far
-beyond the typical the rare ones lie. A request costs its passes plus ``constant_ns`` for tokenising, hand-over and
-parsing.
+it is the smallest's price. Where passes have only the measured sizes (``stepped``), it is the next larger one's. More
+tokens than the largest size are run in several passes, and cost what those do. In p: linear. A sweep gives the shape;
+passes seen in real requests, which come after a rest, give the level. It is a median on purpose: the price says what is
+typical, and the score of whole requests (``edgeguard.budget.bound``) says how far beyond the typical the rare ones lie.
+A request costs its passes plus ``constant_ns`` for tokenising, hand-over and parsing.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from __future__ import annotations
 import bisect
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, pairwise
+from itertools import combinations
 
 NEAREST = 20
 """So many passes of real requests, those nearest in size, set the level at a swept size: enough for a median, few
@@ -84,34 +83,31 @@ class PassCost:
         return replace(self, constant_ns=constant_ns)
 
     def price_ns(self, k: int, p: int) -> int:
-        """The median price of one pass of ``k`` new tokens with ``p`` cached; monotone in both, at least 1 ns."""
-        return max(1, round(self._at_reference_ns(k) + self.per_cached_ns * (p - self.p_reference)))
+        """The median price of a pass of ``k`` new tokens with ``p`` cached, or of the passes that these are run in.
+
+        Monotone in both, at least 1 ns.
+        """
+        largest, whole_ns = self.sizes[-1], 0
+        while k > largest:
+            whole_ns += self._single_ns(largest, p)
+            k, p = k - largest, p + largest
+        return whole_ns + self._single_ns(k, p)
 
     def passes_ns(self, passes: Iterable[tuple[int, int]]) -> int:
         """The price of a whole request that makes these ``(k, p)`` passes."""
         return self.constant_ns + sum(self.price_ns(k, p) for k, p in passes)
 
+    def _single_ns(self, k: int, p: int) -> int:
+        return max(1, round(self._at_reference_ns(k) + self.per_cached_ns * (p - self.p_reference)))
+
     def _at_reference_ns(self, k: int) -> float:
         sizes, prices = self.sizes, self.prices_ns
-        if self.stepped:
-            whole, rest = divmod(k, sizes[-1])
-            return whole * prices[-1] + (prices[bisect.bisect_left(sizes, rest)] if rest else 0.0)
-        if k <= sizes[0]:
-            return prices[0]
-        if k > sizes[-1]:
-            return prices[-1] + (k - sizes[-1]) * self._slope_above_ns()
         right = bisect.bisect_left(sizes, k)
+        if self.stepped or right == 0:
+            return prices[right]
         left = right - 1
         share = (k - sizes[left]) / (sizes[right] - sizes[left])
         return prices[left] + share * (prices[right] - prices[left])
-
-    def _slope_above_ns(self) -> float:
-        """Per token above the largest size; the mean cost of a token when there is but one size."""
-        sizes, prices = self.sizes, self.prices_ns
-        last = slice(-3, None)
-        points = list(zip(sizes[last], prices[last], strict=True))
-        slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in pairwise(points)]
-        return max(slopes, default=prices[0] / sizes[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,9 +29,6 @@ from edgeguard.engine.shapes import AnySize, FixedShapes, PassSizes, same_bits
 from edgeguard.errors import EdgeguardError, PromptError
 from edgeguard.types import Pass
 
-PREFILL_TOKENS = 256
-"""A longer prefix is filled in passes of this many tokens: attention's memory grows with the square of a pass."""
-
 
 class CancelledPassError(EdgeguardError):
     """The pass was cut short because nobody waits for it any more."""
@@ -64,7 +61,7 @@ class Engine:
         self.binding_ns = 0
         self.every_position = head.every_position and same_bits(provider, folder)
         self._runtime, self._session, self._clock = runtime, session, clock
-        self._sizes: PassSizes = fixed or AnySize(smallest=provider.smallest_pass)
+        self._sizes: PassSizes = fixed or AnySize(smallest=provider.smallest_pass, longest=provider.longest_pass)
         self._errors = runtime_errors()
         self._options = runtime.RunOptions()
         io = {"session": session, "names": folder.names, "rows": head.rows, "capacity": capacity}
@@ -87,8 +84,7 @@ class Engine:
     def prefill(self, tokens: Sequence[int]) -> None:
         """Make ``tokens`` what is cached, keeping what is there already."""
         self.cache.keep_common(tokens)
-        for start in range(len(self.cache), len(tokens), PREFILL_TOKENS):
-            self.run(tokens[start : start + PREFILL_TOKENS])
+        self.run(tokens[len(self.cache) :])
 
     def run(self, tokens: Sequence[int], *, again: bool = True) -> NDArray[Any]:
         """Run the new ``tokens`` behind those cached, and return the logits (head.rows,) of the last one.

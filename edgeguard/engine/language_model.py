@@ -69,12 +69,12 @@ class LanguageModel:
         self.decoder = Decoder(engine=engine, automaton=automaton)
         self.answer_passes, self.answer_tokens = longest_answer(automaton)
         longest_draft = self.answer_tokens if engine.every_position else automaton.forced_length(automaton.start)
-        smallest_pass = provider.smallest_pass
+        smallest_pass, longest_pass = provider.smallest_pass, provider.longest_pass
         longest_first = prompt.longest - len(prompt.prefix) + longest_draft
-        first = _spaced(smallest_pass, longest_first, most=provider.warm_sizes)
+        first = _spaced(smallest_pass, min(longest_first, longest_pass), most=provider.warm_sizes)
         self.fixed_sizes = fixed is not None
         self.pass_sizes = (
-            sorted({*first, *(max(size, smallest_pass) for size in automaton.pass_sizes)})
+            sorted({*first, *(min(max(size, smallest_pass), longest_pass) for size in automaton.pass_sizes)})
             if fixed is None
             else list(fixed.sizes)
         )

@@ -51,12 +51,15 @@ class PassSizes(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnySize:
-    """At least ``smallest``, and never one token alone behind whole tiles."""
+    """At least ``smallest`` and at most ``longest`` tokens, which are whole tiles, and never one alone behind those."""
 
     smallest: int
+    longest: int
 
     def next_pass(self, k: int, *, cached: int) -> tuple[int, int]:
-        """All of them, but for the beginning of a cache that has nothing to run again."""
+        """As many as it may have, but for the beginning of a cache that has nothing to run again."""
+        if k > self.longest:
+            return self.longest, 0
         missing = self._missing(k)
         return (self.smallest, 0) if cached < missing < k else (k, min(missing, cached))
 

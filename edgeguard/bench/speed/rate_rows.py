@@ -11,7 +11,7 @@ from typing import Any
 from edgeguard.bench.percentile import percentile
 from edgeguard.bench.speed.rates import Rate
 from edgeguard.budget.roofline import Model, billions
-from edgeguard.engine.engine import PREFILL_TOKENS
+from edgeguard.engine.providers import find_provider
 from edgeguard.model.inspect import ModelSummary
 
 
@@ -35,8 +35,8 @@ def rate_row(
         "model_type": f"{summary.architecture} {billions(summary.parameters)} {figures.bits:.2g} bits",
         "model_size": summary.stored_bytes,
         "model_n_params": summary.parameters,
-        "n_batch": PREFILL_TOKENS,
-        "n_ubatch": PREFILL_TOKENS,
+        "n_batch": find_provider(provider).longest_pass,
+        "n_ubatch": find_provider(provider).longest_pass,
         "n_threads": threads,
         "n_prompt": rate.task.n_prompt,
         "n_gen": rate.task.n_gen,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 INK, PALE = "#22272e", "#7a828c"
 COLOURS = ("#22272e", "#1f5fa8", "#3d9970", "#e06c4f", "#8c5fb0", "#e5a823", "#c0473d", "#5fb0a8")
 _SIZE_IN = (11.0, 5.2)
+_PAD_IN = 0.1
 _LEGEND_COLUMNS = 3
 
 
@@ -27,17 +28,19 @@ def draw(rows: Sequence[Row], *, title: str, file: Path) -> None:
     """Draw ``rows`` into ``file``."""
     try:
         from matplotlib.figure import Figure
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
     except ImportError as error:
         raise MissingExtraError(package="matplotlib", extra="plots", purpose="drawing a comparison") from error
-    figure = Figure(figsize=_SIZE_IN, layout="constrained")
+    figure = Figure(figsize=_SIZE_IN, layout=ConstrainedLayoutEngine(w_pad=_PAD_IN, h_pad=_PAD_IN))
     figure.suptitle(title, x=0.01, ha="left", color=INK, size=11, weight="bold")
     quality, belief = figure.subplots(1, 2, width_ratios=[1.45, 1])
     for at, row in enumerate(rows):
         _draw_quality(quality, row, colour=COLOURS[at % len(COLOURS)])
         _draw_belief(belief, row, colour=COLOURS[at % len(COLOURS)])
-    _finish(quality, "time to command, ms: dot median, line to the bound", "right answers, %, with their 95 % interval")
-    quality.set_xlim(left=0)
+    to_the_bound = ", line to the bound" if any(row.bound is not None for row in rows) else ""
+    _finish(quality, f"time to command, ms: dot median{to_the_bound}", "right answers, %, with their 95 % interval")
     quality.margins(x=0.12, y=0.12)
+    quality.set_xlim(left=0)
     figure.legend(loc="outside lower left", ncols=_LEGEND_COLUMNS, fontsize=8, frameon=False, labelcolor=INK)
     belief.plot([0, 100], [0, 100], color=PALE, lw=0.8, ls=(0, (2, 2)), zorder=1)
     _finish(belief, "stated confidence, %", "right answers of that group, %")

@@ -7,7 +7,7 @@
 
 A place is an axis' name with Python's number format; ``{life_ms}`` and ``{action}`` (move, stop, hold, torque_off) are
 there for receivers that can use them, and with ``{life_ms}`` every command carries its life. ``feedback`` is the line
-that the motor controller says of itself: places are axes, ``{_}`` is a word of no interest, ``nan`` is no reading.
+that the motor controller says of itself: places are axes, each ``{_}`` is a word of no interest, ``nan`` is no reading.
 ``checksum`` is appended to every line of both sides, before its end: ``*`` and two hexadecimal digits, the
 exclusive-or of the bytes before the star, as in NMEA 0183 (``xor``); or eight, their CRC-32 (``crc32``).
 
@@ -26,7 +26,7 @@ from typing import ClassVar
 
 from edgeguard.config.reader import Table
 from edgeguard.link.carried import Carries
-from edgeguard.link.text_line import NUMBER, TextLine
+from edgeguard.link.text_line import NUMBER, WORD, TextLine
 from edgeguard.types.wire import FLOAT32_MAX, LONGEST_LIFE_MS, Action, Command, Echo, MotorFlag, WireMessage
 
 CHECKSUMS: Mapping[str, Callable[[bytes], bytes]] = MappingProxyType(
@@ -168,7 +168,7 @@ def _command_line(form: str, axes: Sequence[str]) -> TextLine:
 
 def _feedback_line(form: str, axes: Sequence[str]) -> TextLine:
     try:
-        return TextLine(form.rstrip("\r\n") + "\n", places={**dict.fromkeys(axes, f"{NUMBER}|nan"), _IGNORED: r"\S+"})
+        return TextLine(form.rstrip("\r\n") + "\n", places={**dict.fromkeys(axes, f"{NUMBER}|nan"), _IGNORED: WORD})
     except ValueError as error:
         raise ValueError(f"feedback: {error}") from error
 

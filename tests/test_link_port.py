@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import select
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -168,6 +170,20 @@ def test_an_unplugged_port_is_lost_and_says_why(port: SerialPort, peer: PtyPort,
     assert port.lost in ("Input/output error", "hung up")
     assert port.read() == b""
     assert not port.offer(b"frame")
+
+
+def test_where_no_thread_can_be_made_the_port_is_closed_all_the_same(peer: PtyPort) -> None:
+    code = (
+        "import os, resource, sys; from edgeguard.link import SerialPort;"
+        "port = SerialPort(path=sys.argv[1], baud=115_200); fd = port.fileno();"
+        "pages = int(open('/proc/self/statm').read().split()[0]) + 256;"  # a thread's stack takes 8 MB
+        "resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize(),) * 2);"
+        "port.close(); print(os.path.exists(f'/proc/self/fd/{fd}'))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(peer.path)], capture_output=True, text=True, check=False, timeout=PATIENCE_S
+    )
+    assert (done.stdout, done.stderr) == ("False\n", "")
 
 
 def test_opening_throws_away_what_arrived_before(peer: PtyPort) -> None:

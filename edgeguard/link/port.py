@@ -96,7 +96,10 @@ class SerialPort:
             fcntl.flock(fd, fcntl.LOCK_UN)
             fcntl.ioctl(fd, termios.TIOCNXCL)
         # Not threading.Thread: its start waits until the new thread has run, which on a busy machine is a tick.
-        start_new_thread(_close, (fd,))
+        try:
+            start_new_thread(_close, (fd,))
+        except RuntimeError:  # none may be made (LimitMEMLOCK, TasksMax): to wait is better than to end
+            _close(fd)
 
     def _begin(self) -> bool:
         """Take the frame out of the slot, unless the driver still holds more than one like it."""

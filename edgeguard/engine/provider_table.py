@@ -27,9 +27,9 @@ PROVIDERS: tuple[Provider, ...] = (
         # 4, 1e-4 at level 0. From two rows on, every way to split the same tokens gives the same bits (measured).
         smallest_pass=2,
         same_bits=True,
-        # Longer ones gain nothing: 262 tokens took 0.98 of the time in three passes, 128 the same in two (SmolLM2-135M,
-        # 36 pairs); and their work space, 22 MiB for 262, stays with the process.
-        longest_pass=96,
+        # Longer ones gain little: 128 and 262 tokens took as long in passes of 64, 98 in two 1.03 times as long
+        # (SmolLM2-135M, 36 pairs); and their work space, 22 MiB for 262, stays with the process.
+        longest_pass=64,
         # What a size costs the first time is code, which any of them has run, and memory, which the largest has
         # touched: one that was not warmed up took 0.99 to 1.02 times what later ones did (nine sizes of 15 to 240).
         warm_sizes=2,

@@ -1,4 +1,4 @@
-"""Gives back pages of files that were read only to load a model, before the first pass.
+"""Gives back memory that only loading a model needed, before the first pass: pages of files, and what was freed.
 
 ONNX Runtime copies most weights into the order in which its kernels read them, and leaves those of the file mapped;
 code that imports modules and optimises graphs runs once. Such pages stay resident, although each could be read from its
@@ -45,6 +45,8 @@ class _Mapping:
 def give_back_unread(weights: Collection[Path] = ()) -> None:
     """``weights`` are files that ONNX Runtime maps as if it wrote to them, and does not."""
     names = {str(file.resolve()) for file in weights}
+    if hasattr(_LIBC, "malloc_trim"):  # glibc's; what loading has used and freed is in its hands still
+        _LIBC.malloc_trim(0)
     with suppress(OSError):
         for one in _mappings():
             if one.as_in_file(names):

@@ -2,7 +2,7 @@
 
 Both ways to embed are this driver with another wait around it: the guard's own process, and the caller's loop. It reads
 time from the clock that it is given, blocks on nothing, and keeps what the caller has not yet collected in bounded
-queues: a caller that does not listen loses the oldest records, which is counted, and the guard nothing.
+queues: a caller that does not listen loses the oldest records and events, and the guard nothing.
 """
 
 from __future__ import annotations

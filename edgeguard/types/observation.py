@@ -15,8 +15,8 @@ Value: TypeAlias = str | int | float | bool | Decimal | None
 class Observation:
     """One reading of the robot's fields.
 
-    ``captured_ns`` is the monotonic time of capture: the deadline and a command's life count from it. ``ages_ns`` holds,
-    for fields that are older than that, how much older each was at ``captured_ns``.
+    ``captured_ns`` is the monotonic time of capture: the deadline and a command's life count from it. ``ages_ns``
+    holds, for fields that are older than that, how much older each was at ``captured_ns``.
     """
 
     fields: Mapping[str, Value]

@@ -45,10 +45,12 @@ def encode(message: Mapping[str, object]) -> bytes:
 def decode(packet: bytes) -> Message | None:
     """The message in ``packet``, or ``None`` when it is not one: garbage is dropped, not fatal."""
     try:
-        message = _DECODER.decode(packet.decode())
+        text = packet.decode().strip()
+        message, end = _DECODER.raw_decode(text)
     except (ValueError, ArithmeticError, RecursionError):  # ArithmeticError: an exponent beyond every Decimal
         return None
-    return message if isinstance(message, dict) and isinstance(message.get("type"), str) else None
+    whole = end == len(text) and isinstance(message, dict) and isinstance(message.get("type"), str)
+    return message if whole else None
 
 
 def _number(value: object) -> float:

@@ -75,7 +75,6 @@ class WorkerClient:
         self._spawner_channel = spawner_channel
         self._channel = channel
         self._clock = clock
-        self._arrived: list[Message] = []
         self._worker_pid: int | None = None
 
     @classmethod
@@ -189,15 +188,15 @@ class WorkerClient:
 
     def _receive(self, until_ns: int, *, what: str) -> Message:
         """The worker's next message; what it had said before it died still counts."""
-        while not self._arrived:
+        while True:
             left_ns = until_ns - self._clock.now_ns()
             if left_ns <= 0:
                 raise WorkerError(f"the worker is not {what} in time; what it printed may say why")
             if self._channel.closed:
                 raise WorkerError(f"the worker {self._how_it_ended()} before it was {what}")
             select.select([self._channel], [], [], left_ns / NS_PER_S)
-            self._arrived += self._channel.receive()
-        return self._arrived.pop(0)
+            for message in self._channel.receive(most=1):
+                return message
 
     def _how_it_ended(self) -> str:
         """In the spawner's words, which come a moment after the worker's channel has closed."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from edgeguard.answer import Draft, parse_answer
+from edgeguard.answer import Draft
 from edgeguard.budget import Plan, Planner
 from edgeguard.clock import Clock, ms_from_ns
 from edgeguard.engine.decoder import Decoded
@@ -73,7 +73,7 @@ class Attempt:
         if self._decoded is None:
             raise EndedError(Finish.DEADLINE, f"given up before pass {len(model.engine.passes) + 1}")
         decoded_ns = clock.now_ns()
-        values = parse_answer(model.automaton.text(self._decoded.tokens), fields=model.fields)
+        values = model.values(self._decoded.tokens)
         self._parse_ns = clock.now_ns() - decoded_ns
         return values
 

@@ -82,7 +82,7 @@ class Decoder:
         self._automaton = automaton
         tokens = engine.head.tokens
         self._columns = None if tokens is None else {token: at for at, token in enumerate(tokens)}
-        self._choices: dict[int, tuple[tuple[int, ...], NDArray[np.intp]]] = {}
+        self._choices: dict[int, tuple[tuple[int, ...], list[int]]] = {}
 
     def draft(self, state: int) -> Draft:
         """What is likely to follow ``state``; no guess where the engine cannot verify one."""
@@ -156,8 +156,8 @@ class Decoder:
             logits = self._engine.run(pending, again=same_bits)
             masked = np.full_like(logits, -np.inf)
             masked[list(allowed)] = logits[list(allowed)]
-            token, probability = _likeliest(range(len(masked)), masked)
-            confidence *= probability
+            token = int(masked.argmax())
+            confidence /= float(np.exp(masked - _sound(float(masked[token]))).sum())
             state = automaton.step(state, token)
             answer.append(token)
             pending = [token]
@@ -166,7 +166,7 @@ class Decoder:
     def pick(self, choice: int, logits: NDArray[Any]) -> tuple[int, float]:
         """The likeliest of the tokens that may follow a choice, and its probability among them."""
         allowed, columns = self._choice(choice)
-        return _likeliest(allowed, logits[columns])
+        return _likeliest(allowed, [logits.item(column) for column in columns])
 
     def _pending(self, prompt: Sequence[int]) -> list[int]:
         """What of the prompt is not yet cached; at least its last token, whose logits are wanted."""
@@ -174,22 +174,29 @@ class Decoder:
         cache.keep_common(prompt[:-1])
         return list(prompt[len(cache) :])
 
-    def _choice(self, state: int) -> tuple[tuple[int, ...], NDArray[np.intp]]:
+    def _choice(self, state: int) -> tuple[tuple[int, ...], list[int]]:
         """The tokens that may follow, and where their logits are; both ascending."""
         if state not in self._choices:
             allowed = self._automaton.allowed(state)
-            columns = allowed if self._columns is None else [self._columns[token] for token in allowed]
-            self._choices[state] = (allowed, np.array(columns, dtype=np.intp))
+            columns = [token if self._columns is None else self._columns[token] for token in allowed]
+            self._choices[state] = (allowed, columns)
         return self._choices[state]
 
 
-def _likeliest(allowed: Sequence[int], logits: NDArray[Any]) -> tuple[int, float]:
-    """The token with the highest logit, of equals the first, and its probability among those ``allowed``."""
-    best = int(logits.argmax())  # the first NaN, if there is one
-    highest = float(logits[best])
-    if not math.isfinite(highest):
-        raise LogitsError(f"a logit is {highest}: the model's weights or the runtime are damaged")
-    return allowed[best], 1.0 / float(np.exp(logits - highest).sum())
+def _likeliest(allowed: Sequence[int], logits: Sequence[float]) -> tuple[int, float]:
+    """The token with the highest logit, of equals the first, and its probability among those ``allowed``.
+
+    Without numpy: behind a pass its code is cold, and these are few.
+    """
+    highest = max(logits)
+    total = _sound(sum([math.exp(one - highest) for one in logits]))  # NaN where one of them is, or none is finite
+    return allowed[logits.index(highest)], 1.0 / total
+
+
+def _sound(value: float) -> float:
+    if not math.isfinite(value):
+        raise LogitsError(f"a logit is {value}: the model's weights or the runtime are damaged")
+    return value
 
 
 def _softmax(logits: NDArray[Any]) -> NDArray[np.float64]:

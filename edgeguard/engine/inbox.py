@@ -4,7 +4,8 @@ The newest request wins: it replaces one that waits and cancels one that runs. A
 once, in whatever pass it is: nobody is left to answer.
 
 One thread at a time listens, and only that one touches what was told: whoever asks for work, as long as there is none,
-so that a request reaches it without a second thread to wake; and a thread of our own while work is done.
+so that a request reaches it without a second thread to wake; and a thread of our own while work is done. What can be
+done before a request comes is done before: behind a pass all code is cold, and a request waits for it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from edgeguard.channel import Channel, Message
 
 
 class Inbox:
-    """``begin`` is called when a request is taken; ``cancel``, from another thread, when nobody waits for it."""
+    """``begin`` is called before a request is waited for; ``cancel``, from another thread, when nobody waits for it."""
 
     def __init__(self, *, channel: Channel, begin: Callable[[], None], cancel: Callable[[], None]) -> None:
         self._channel = channel
@@ -29,7 +30,13 @@ class Inbox:
         self._request: Message | None = None
         self._running: object = None
         self._bell, self._cord = os.pipe()  # pulled when the work is done
-        self._working, self._stood_down = threading.Semaphore(0), threading.Semaphore(0)
+        self._working, self._stood_down = threading.Lock(), threading.Lock()  # released once for each acquire
+        self._working.acquire()
+        self._stood_down.acquire()
+        self._told, self._told_or_done = select.poll(), select.poll()
+        self._told.register(channel, select.POLLIN)
+        self._told_or_done.register(channel, select.POLLIN)
+        self._told_or_done.register(self._bell, select.POLLIN)
         self._at_work = False
         threading.Thread(target=self._listen_while_working, name="inbox", daemon=True).start()
 
@@ -39,8 +46,9 @@ class Inbox:
             os.write(self._cord, b"!")
             self._stood_down.acquire()
         self._running, self._at_work = None, True
+        self._begin()
         while not self._orders and self._request is None:
-            select.select([self._channel], [], [])
+            self._told.poll()
             self._read()
         if self._orders:
             message = self._orders.popleft()
@@ -48,7 +56,6 @@ class Inbox:
             assert self._request is not None
             message, self._request = self._request, None
             self._running = message.get("request_id")
-            self._begin()
         self._working.release()
         return message
 
@@ -56,15 +63,14 @@ class Inbox:
         while True:
             self._working.acquire()
             while True:
-                heard, _, _ = select.select([self._channel.fileno(), self._bell], [], [])
-                if self._bell in heard:
+                if any(fd == self._bell for fd, _ in self._told_or_done.poll()):
                     os.read(self._bell, 1)
                     break
                 self._read()
             self._stood_down.release()
 
     def _read(self) -> None:
-        for message in self._channel.receive():
+        for message in self._channel.receive(most=1):
             self._note(message)
         if self._channel.closed:
             os._exit(0)

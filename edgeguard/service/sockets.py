@@ -16,6 +16,7 @@ does better with ``captured_ns``. A missing or impossible one becomes the core's
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -78,19 +79,21 @@ class Sockets:
         }
 
     def hear(self, now_ns: int, status: Callable[[], Status]) -> Heard:
+        """``status`` is asked for once, however many ask for it: it takes longer than any other reply."""
         if now_ns >= self._window_ends_ns:
             self._window_ends_ns = now_ns + WINDOW_NS
             self._observe.begin_window()
             self._control.begin_window()
         observations: list[Observation] = []
         operator: list[OperatorWord] = []
+        standing = functools.cache(lambda: encode({"type": "status", "status": to_plain(status())}))
         for client, message in self._observe.hear():
             if message["type"] == "observation":
                 self._observation(client, message, observations, now_ns)
             else:
-                self._word(client, message, operator, among=(OperatorWord.STOP,), status=status)
+                self._word(client, message, operator, among=(OperatorWord.STOP,), standing=standing)
         for client, message in self._control.hear():
-            self._word(client, message, operator, among=tuple(OperatorWord), status=status)
+            self._word(client, message, operator, among=tuple(OperatorWord), standing=standing)
         return heard(observations, operator)
 
     def publish(self, records: Iterable[CycleRecord], events: Iterable[Event]) -> None:
@@ -121,11 +124,11 @@ class Sockets:
         operator: list[OperatorWord],
         *,
         among: tuple[OperatorWord, ...],
-        status: Callable[[], Status],
+        standing: Callable[[], bytes],
     ) -> None:
         kind = message["type"]
         if kind == "status":
-            client.channel.send({"type": "status", "status": to_plain(status())})
+            client.channel.send_packet(standing())
         elif kind == "records":
             client.listens = True
             client.confirm()

@@ -103,7 +103,7 @@ class GuardProcess:
             self._audience.tell(self._driver, self._clock.now_ns())
 
     def close(self) -> None:
-        """Leave: the wire falls silent, and the last command's life ends the motion."""
+        """Leave the wire and end whoever works for us. Unless something has failed, the robot stands."""
         self._wire.close()
         self._parts.close()
 

@@ -42,6 +42,9 @@ def test_every_part_of_a_request_has_its_time(config: Path, capsys: pytest.Captu
         assert stream["over_floor"] == pytest.approx(stream["total_ms"] / stream["floor_ms"])
         assert stream["floor_unrested_ms"] > 0
         assert stream["beside_ms"] < stream["total_ms"]
+    wake_ups = found["wake_ups"]
+    assert wake_ups["rounds"] == 12
+    assert 0 < wake_ups["p50_ms"] <= wake_ups["p99_ms"]
     limits = found["limits"]
     assert limits["small_tokens"] == 2 < limits["large_tokens"]
     both_ms = limits["per_pass_ms"] + limits["large_tokens"] * limits["per_token_ms"]

@@ -59,6 +59,7 @@ def _summary(found: Breakdown) -> dict[str, Any]:
             "of_bandwidth": found.limits.of_bandwidth,
             "of_flops": found.limits.of_flops,
         },
+        "wake_ups": dataclasses.asdict(found.wake_ups),
     }
 
 
@@ -74,6 +75,10 @@ def _show(found: Breakdown) -> None:
             f" ms\n    floor, one pass of observation and draft, after a rest as a request's: {stream.floor_ms:.1f} ms "
             f"(back to back {stream.floor_unrested_ms:.1f}); the median is ×{stream.over_floor:.2f} of it\n"
         )
+    console.print(
+        f"floor of a hand-over here, two processes that wake each other and no more: {found.wake_ups.p50_ms:.2f} ms, "
+        f"p99 {found.wake_ups.p99_ms:.2f} ms"
+    )
     console.print(_limit_lines(found.limits))
 
 

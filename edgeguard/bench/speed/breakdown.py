@@ -4,7 +4,8 @@ A real worker is asked at the robot's period, two streams of observations in ran
 change and whose words do not, so that the command mostly stays, and *varied* ones. Time runs from handing an
 observation over to the parsed answer in our hands. Of it the worker states the tokenising, the passes and the parsing;
 binding and picking are timed in this process on the same model; what is left inside is automaton, draft and plan, and
-what is left outside is the hand-over. The medians of parts need not add up to the median of the whole.
+what is left outside is the hand-over. The medians of parts need not add up to the median of the whole. Beside the
+hand-over stands the least that one can cost here (``wake_ups``).
 
 The *floor* is one measured pass of the observation and the whole draft: what an unchanged command costs if everything
 else is free. It is timed as a request's pass is, after a rest of a period; and back to back, which says what the rest
@@ -23,6 +24,7 @@ from pathlib import Path
 from edgeguard.bench.observations import draw_fields
 from edgeguard.bench.percentile import percentile
 from edgeguard.bench.speed.limits import Limits, measure_limits
+from edgeguard.bench.speed.wake_ups import WakeUps, measure_wake_ups
 from edgeguard.bench.subject import model_folders
 from edgeguard.bench.worker_client import Reply, WorkerClient
 from edgeguard.budget.cost import median
@@ -73,6 +75,7 @@ class Stream:
 class Breakdown:
     streams: Mapping[str, Stream]
     limits: Limits
+    wake_ups: WakeUps
 
 
 def break_down(
@@ -106,7 +109,9 @@ def break_down(
         passes_ms = {size: timed_ms(size) for size in sizes}
     cached, rows = len(model.prompt.prefix), model.engine.head.rows
     limits = measure_limits(folder, passes_ms=passes_ms, cached=cached, rows=rows, clock=clock, progress=progress)
-    return Breakdown(streams=streams, limits=limits)
+    rest_ns, read_bytes = config.timing.period_ns, round(limits.bytes_moved)
+    wake_ups = measure_wake_ups(rounds=requests, rest_ns=rest_ns, read_bytes=read_bytes, clock=clock, progress=progress)
+    return Breakdown(streams=streams, limits=limits, wake_ups=wake_ups)
 
 
 def steady_fields(config: Config, *, seed: int) -> Iterator[dict[str, Value]]:

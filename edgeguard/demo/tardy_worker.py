@@ -10,7 +10,7 @@ import signal
 import socket
 from collections.abc import Mapping, Sequence
 
-from edgeguard.channel import Channel, Message
+from edgeguard.channel import DRAIN_LIMIT, Channel, Message
 from edgeguard.clock import NS_PER_MS, Clock, SystemClock
 from edgeguard.engine import worker
 
@@ -27,8 +27,8 @@ class TardyChannel(Channel):
         self._wanted_by_ns: dict[object, int] = {}
         self.tardy = False
 
-    def receive(self) -> list[Message]:
-        messages = super().receive()
+    def receive(self, *, most: int = DRAIN_LIMIT) -> list[Message]:
+        messages = super().receive(most=most)
         for message in messages:
             if message["type"] == "request":
                 self._wanted_by_ns = {message.get("request_id"): int(message.get("answer_by_ns", 0))}

@@ -70,7 +70,7 @@ class Inbox:
             self._stood_down.release()
 
     def _read(self) -> None:
-        for message in self._channel.receive(most=1):
+        for message in self._channel.receive():
             self._note(message)
         if self._channel.closed:
             os._exit(0)

@@ -74,6 +74,7 @@ class Channel:
         sock.setblocking(False)
         self._socket = sock
         self._limit_bytes = limit_bytes
+        self._packet = memoryview(bytearray(limit_bytes))  # once, not 128 kB anew for each message
         self.closed = False
         self.garbage = 0
         self.taken_bytes = 0
@@ -138,7 +139,7 @@ class Channel:
                 if max_fds:
                     packet, fds, _, _ = socket.recv_fds(self._socket, self._limit_bytes, max_fds)
                 else:
-                    packet = self._socket.recv(self._limit_bytes)
+                    packet = bytes(self._packet[: self._socket.recv_into(self._packet)])
             except (BlockingIOError, InterruptedError):
                 break
             except ConnectionResetError:  # said once, when the peer left words of ours unread; its last ones come now

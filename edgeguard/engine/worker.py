@@ -42,6 +42,10 @@ SPEED_REPEATS = 10
 SPEED_LIMIT = 5.0
 """A provider that has fallen back, or another clock, makes ten times and more; a hot board less than two."""
 
+TIDYING_BYTES = 64 * 1024
+"""glibc puts together what a pass has freed in small pieces when a large one is asked for the next time: 0.1 ms of a
+request, unless it was asked for before (ptmalloc's ``malloc_consolidate``)."""
+
 SPEED_TRIES = 6
 SPEED_PAUSE_NS = NS_PER_S
 """A machine that boots is busy for seconds, and a start that is refused waits for the operator."""
@@ -88,6 +92,7 @@ class Worker:
         def begin() -> None:
             for engine in engines:
                 engine.begin()
+            bytearray(TIDYING_BYTES)
 
         def cancel() -> None:
             for engine in engines:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,3 +52,13 @@ def test_every_part_of_a_request_has_its_time(config: Path, capsys: pytest.Captu
     assert both_ms == pytest.approx(limits["large_ms"])
     assert limits["of_bandwidth"] > 0 < limits["of_flops"]
     assert 0 < limits["small_products_ms"] < limits["large_products_ms"]
+    assert set(found["passes_ms"]) == {str(size) for size in range(2, 65)}
+    assert all(step["instead_ms"] < step["ms"] for step in found["steps"])
+    assert found["carry"].keys() == {"2", str(limits["large_tokens"]), *map(str, pass_tokens(found))}
+    memory = found["memory"]
+    assert 0 < memory["own_bytes"] <= memory["resident_bytes"]
+    assert memory["of_model"] == pytest.approx(memory["resident_bytes"] / memory["model_bytes"])
+
+
+def pass_tokens(found: dict[str, Any]) -> list[int]:
+    return [stream["pass_tokens"] for stream in found["streams"].values()]

@@ -1,12 +1,13 @@
-"""What the models of a configuration take of the machine's memory: their weights, and a KV cache for each plan.
+"""What the models of a configuration take of the machine's memory: by their files, and in a worker that runs.
 
-Bytes; from the files alone, so without what ONNX Runtime keeps beside them. A cache is as large as its plan's longest
-prompt with its longest answer; attention that grows it by copies has two of them.
+From the files: the weights, and a KV cache for each plan, as large as its longest prompt with its longest answer;
+attention that grows it by copies has two of them. In a worker: all that is resident, ONNX Runtime, Python and the
+tokenizer with it. Bytes. Raises ``WorkerError`` when the process is gone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from edgeguard.bench.subject import model_folders
@@ -16,6 +17,7 @@ from edgeguard.engine.ladder import read_ladder
 from edgeguard.engine.model_parts import ModelParts, cache_capacity, fixed_shapes
 from edgeguard.engine.provider import Provider
 from edgeguard.engine.providers import provider_of
+from edgeguard.errors import WorkerError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +27,33 @@ class ModelMemory:
     model: str
     weight_bytes: int
     cache_bytes: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerMemory:
+    """``resident_bytes`` are all, ``own_bytes`` those that no other process has part in; ``model_bytes`` is the size of
+    the files: graph, weights and tokenizer."""
+
+    model_bytes: int
+    resident_bytes: int
+    own_bytes: int
+
+    @property
+    def of_model(self) -> float:
+        """How many times the model's bytes are resident."""
+        return self.resident_bytes / self.model_bytes
+
+
+def worker_memory(pid: int, parts: Iterable[ModelParts]) -> WorkerMemory:
+    """Of the worker ``pid`` that has these models."""
+    import psutil
+
+    try:
+        found = psutil.Process(pid).memory_full_info()
+    except psutil.Error as error:
+        raise WorkerError(f"the memory of the worker {pid} cannot be read: {error}") from error
+    model_bytes = sum(_weight_bytes(one) + one.folder.tokenizer.stat().st_size for one in parts)
+    return WorkerMemory(model_bytes=model_bytes, resident_bytes=found.rss, own_bytes=found.uss)
 
 
 def memory_of(config: Config) -> tuple[ModelMemory, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +18,14 @@ from edgeguard.config import load_config
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from edgeguard.bench.memory import WorkerMemory
     from edgeguard.bench.speed.breakdown import Breakdown, Stream
     from edgeguard.bench.speed.limits import Limits
 
 KERNEL_NS = 300 * NS_PER_MS
 BUSY_LIMIT = 1.2
 BAR_WIDTH = 40
+MOST_STEPS = 3
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -47,6 +50,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _summary(found: Breakdown) -> dict[str, Any]:
+    from edgeguard.bench.speed.pass_steps import find_steps
+
     return {
         "streams": {
             name: {**dataclasses.asdict(stream), "over_floor": stream.over_floor, "beside_ms": stream.beside_ms}
@@ -60,6 +65,10 @@ def _summary(found: Breakdown) -> dict[str, Any]:
             "of_flops": found.limits.of_flops,
         },
         "wake_ups": dataclasses.asdict(found.wake_ups),
+        "passes_ms": found.passes_ms,
+        "steps": [{**dataclasses.asdict(step), "saved": step.saved} for step in find_steps(found.passes_ms)],
+        "carry": found.carry,
+        "memory": {**dataclasses.asdict(found.memory), "of_model": found.memory.of_model},
     }
 
 
@@ -80,6 +89,10 @@ def _show(found: Breakdown) -> None:
         f"p99 {found.wake_ups.p99_ms:.2f} ms"
     )
     console.print(_limit_lines(found.limits))
+    if found.carry:
+        console.print(_carry_line(found.carry))
+    console.print(_steps_line(found.passes_ms))
+    console.print(_memory_line(found.memory))
 
 
 def _parts_table(name: str, stream: Stream) -> Table:
@@ -116,3 +129,31 @@ def _limit_lines(limits: Limits) -> str:
             "is attention, norms, what stands beside the products, and reading the weights"
         )
     return "\n".join(lines)
+
+
+def _carry_line(carry: Mapping[int, float]) -> str:
+    shares = ", ".join(f"{share:.1%} of a pass of {tokens}" for tokens, share in carry.items())
+    return f"what makes 4-bit weights exact, and an adapter with it: {shares} tokens (pairs with it and without)"
+
+
+def _steps_line(passes_ms: Mapping[int, float]) -> str:
+    from edgeguard.bench.speed.pass_steps import WORTH, find_steps
+
+    sizes = f"of {min(passes_ms)} to {max(passes_ms)} tokens"
+    steps = find_steps(passes_ms)
+    if not steps:
+        return f"no pass {sizes} is more than {WORTH:.0%} dearer than a longer one, or than two with its tokens"
+    dearer = (
+        f"{step.tokens} ({step.ms:.1f} ms) than {' and '.join(map(str, step.instead))} ({step.instead_ms:.1f} ms)"
+        for step in steps[:MOST_STEPS]
+    )
+    return (
+        f"{len(steps)} of {len(passes_ms)} passes {sizes} are dearer than they need be: {'; '.join(dearer)}. Passes "
+        "are filled up to fixed sizes where [model] shapes says so"
+    )
+
+
+def _memory_line(memory: WorkerMemory) -> str:
+    resident, own = scaled(memory.resident_bytes, "B"), scaled(memory.own_bytes, "B")
+    model = scaled(memory.model_bytes, "B")
+    return f"the worker has {resident} in memory, {own} of it its own: ×{memory.of_model:.2f} of a model of {model}"

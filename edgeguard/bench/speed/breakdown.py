@@ -7,6 +7,9 @@ binding and picking are timed in this process on the same model; what is left in
 what is left outside is the hand-over. The medians of parts need not add up to the median of the whole. Beside the
 hand-over stands the least that one can cost here (``wake_ups``).
 
+Of its passes it is also said whether one of some size is dearer than it need be, and what of them the exact 4-bit
+weights take; and of the worker, which has answered by then, how much memory it has.
+
 The *floor* is one measured pass of the observation and the whole draft: what an unchanged command costs if everything
 else is free. It is timed as a request's pass is, after a rest of a period; and back to back, which says what the rest
 costs: caches that others have filled since, a clock that has gone down. Milliseconds. Raises what starting a worker
@@ -21,16 +24,19 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from edgeguard.bench.memory import WorkerMemory, worker_memory
 from edgeguard.bench.observations import draw_fields
 from edgeguard.bench.percentile import percentile
+from edgeguard.bench.speed.carry_share import carry_share
 from edgeguard.bench.speed.limits import Limits, measure_limits
 from edgeguard.bench.speed.wake_ups import WakeUps, measure_wake_ups
 from edgeguard.bench.subject import model_folders
-from edgeguard.bench.worker_client import Reply, WorkerClient
+from edgeguard.bench.worker_client import Ready, Reply, WorkerClient
 from edgeguard.budget.cost import median
 from edgeguard.clock import NS_PER_MS, NS_PER_S, Clock
 from edgeguard.config import Config
 from edgeguard.engine.decoder import drafting
+from edgeguard.engine.ladder import read_ladder
 from edgeguard.engine.language_model import LanguageModel, load_language_model
 from edgeguard.errors import WorkerError
 from edgeguard.model.progress import Progress, silent
@@ -44,6 +50,10 @@ PATIENCE_NS = 30 * NS_PER_S
 SEED = 1
 REPEATS = 40
 LARGE_PASS = 128
+CURVE_TO = 64
+"""Passes of robots are shorter, and the curve of all sizes takes as long as 1,500 passes of a token."""
+
+CURVE_ROUNDS, CURVE_REPEATS = 3, 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +66,7 @@ class Stream:
     total_p99_ms: float
     handover_p99_ms: float
     passes: float
+    pass_tokens: int
     one_pass: float
     accepted: float
     floor_ms: float
@@ -73,9 +84,15 @@ class Stream:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breakdown:
+    """``passes_ms`` is what a pass behind the prefix takes, by its tokens; ``carry`` which share of it the exact 4-bit
+    weights are, empty for a model without."""
+
     streams: Mapping[str, Stream]
     limits: Limits
     wake_ups: WakeUps
+    passes_ms: Mapping[int, float]
+    carry: Mapping[int, float]
+    memory: WorkerMemory
 
 
 def break_down(
@@ -85,11 +102,13 @@ def break_down(
     folder, *others = model_folders(config, progress=progress)
     model = load_language_model(config=config.by_model[0], folder=folder, clock=clock, progress=silent)
     model.warm_up(silent)
+    every_model = read_ladder(config=config, folders=[folder, *others])
     inside = _inside(model, list(islice(draw_fields(config, seed=SEED), 20)), clock=clock)
     argv = worker_argv(config.file.absolute(), profile, models=[folder, *others])
     with WorkerClient.start(argv=argv, clock=clock) as client:
         ready = client.wait_ready(progress=progress)
         replies = _ask(client, config, requests=requests, clock=clock, progress=progress)
+        memory = worker_memory(client.worker_pid, every_model)
 
         def timed_ms(size: int) -> float:
             (row,) = client.sweep(sizes=[size], repeats=REPEATS, limit_ns=PATIENCE_NS)
@@ -107,11 +126,35 @@ def break_down(
         streams = {name: _stream(replies[name], inside, rested_ms, timed_ms) for name in STREAMS}
         sizes = ready.pass_sizes[0], min(LARGE_PASS, ready.pass_sizes[-1])
         passes_ms = {size: timed_ms(size) for size in sizes}
+        curve_ms = _curve_ms(client, ready, progress=progress)
     cached, rows = len(model.prompt.prefix), model.engine.head.rows
     limits = measure_limits(folder, passes_ms=passes_ms, cached=cached, rows=rows, clock=clock, progress=progress)
     rest_ns, read_bytes = config.timing.period_ns, round(limits.bytes_moved)
     wake_ups = measure_wake_ups(rounds=requests, rest_ns=rest_ns, read_bytes=read_bytes, clock=clock, progress=progress)
-    return Breakdown(streams=streams, limits=limits, wake_ups=wake_ups)
+    carry = carry_share(
+        config.by_model[0],
+        model,
+        every_model[0],
+        sizes=sorted({*sizes, *(stream.pass_tokens for stream in streams.values())}),
+        repeats=REPEATS,
+        clock=clock,
+        progress=progress,
+    )
+    return Breakdown(streams=streams, limits=limits, wake_ups=wake_ups, passes_ms=curve_ms, carry=carry, memory=memory)
+
+
+def _curve_ms(client: WorkerClient, ready: Ready, *, progress: Progress) -> dict[int, float]:
+    """Every size in random order, some rounds of it, so that a machine that drifts bends no part of the curve."""
+    shortest, longest = ready.pass_sizes[0], ready.pass_sizes[-1]
+    sizes = ready.pass_sizes if ready.fixed_sizes else range(shortest, min(longest, CURVE_TO) + 1)
+    draw, times_ns = random.Random(SEED), {size: list[int]() for size in sizes}
+    order = [size for _ in range(CURVE_ROUNDS) for size in draw.sample(list(sizes), len(sizes))]
+    for done, size in enumerate(order):
+        progress("timing every size", done, len(order))
+        (row,) = client.sweep(sizes=[size], repeats=CURVE_REPEATS, limit_ns=PATIENCE_NS)
+        times_ns[size] += row.elapsed_ns
+    progress("timing every size", len(order), len(order))
+    return {size: median(found) / NS_PER_MS for size, found in times_ns.items()}
 
 
 def steady_fields(config: Config, *, seed: int) -> Iterator[dict[str, Value]]:
@@ -192,6 +235,7 @@ def _stream(
         total_p99_ms=percentile(totals, 0.99),
         handover_p99_ms=percentile([row["hand-over"] for row in rows], 0.99),
         passes=sum(len(one.passes) for one in answers) / len(answers),
+        pass_tokens=size,
         one_pass=sum(len(one.passes) == 1 for one in answers) / len(answers),
         accepted=sum(one.accepted_tokens for one in answers) / drafted if drafted else 0.0,
         floor_ms=rested_ms(size),

@@ -1,9 +1,10 @@
 """What Ctrl-C does to this process: end it at once, come up as ``KeyboardInterrupt``, or wait for the next program.
 
-Python raises ``KeyboardInterrupt`` wherever it is. While modules are imported nobody can say a word about it; and from
-where nothing can be raised (a destructor, the callback of a weak reference, of which every import has some) it is
-printed and forgotten. So it ends a process at once as long as there is nothing to clear up: by the signal itself, which
-a shell reports as 130. It is raised while there is, and what was swallowed is raised again.
+Python raises ``KeyboardInterrupt`` wherever it is. In the middle of an import that is a traceback, or the
+``ImportError`` of an extension that did not expect it; from where nothing can be raised (a destructor, the callback of
+a weak reference) it is printed and forgotten. So it ends a process at once as long as there is nothing to clear up: by
+the signal itself, which a shell reports as 130. While there is, it is raised; but not in an import, which is over in a
+moment, and what was swallowed is raised again.
 
 For entry points: all of it is the whole process's, and only its main thread may ask for it.
 """
@@ -29,19 +30,25 @@ def ends_at_once() -> None:
 
 
 def is_raised() -> None:
-    """From now on it is a ``KeyboardInterrupt``."""
+    """From now on it is a ``KeyboardInterrupt`` in the caller, or in whatever that calls."""
+    caller = sys._getframe(1)
+
+    def interrupt(_number: int, frame: FrameType | None) -> None:
+        while frame is not None and frame is not caller:
+            if frame.f_code.co_filename.startswith("<frozen importlib"):
+                signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
+                return
+            frame = frame.f_back
+        raise KeyboardInterrupt
+
     sys.unraisablehook = _unraised
-    signal.signal(signal.SIGALRM, _interrupt)
-    signal.signal(signal.SIGINT, _interrupt)
+    signal.signal(signal.SIGALRM, interrupt)
+    signal.signal(signal.SIGINT, interrupt)
 
 
 def is_held_back() -> None:
     """From now on it waits, also across ``exec``, for an ``ends_at_once``."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 def _unraised(what: UnraisableHookArgs) -> None:

@@ -164,6 +164,28 @@ def test_what_is_swallowed_where_nothing_can_be_raised_is_raised_again() -> None
     assert (done.stdout, done.stderr) == ("raised again []\n", "")
 
 
+IMPORTED = """
+import sys
+from edgeguard import interrupt
+sys.path.insert(0, sys.argv[1])
+interrupt.is_raised()
+try:
+    import interrupted
+    while True:
+        pass
+except KeyboardInterrupt:
+    print("raised when it was imported", interrupted.whole)
+"""
+
+
+def test_an_import_is_not_broken_off(tmp_path: Path) -> None:
+    """An extension may make of it that it is missing."""
+    (tmp_path / "interrupted.py").write_text("import signal\nsignal.raise_signal(signal.SIGINT)\nwhole = True\n")
+    argv = [sys.executable, "-c", IMPORTED, str(tmp_path)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("raised when it was imported True\n", "")
+
+
 HELD = """
 import os, signal, sys
 from edgeguard import interrupt

@@ -1,7 +1,7 @@
 """What a service tells systemd: the sd_notify(3) protocol, one datagram per message, never blocking.
 
-Without ``NOTIFY_SOCKET`` nothing is sent. A message that the manager's full socket does not take is lost: the next one
-follows within a heartbeat.
+Without ``NOTIFY_SOCKET`` nothing is sent. What the manager's full socket does not take is said again with the next
+message, which follows within a heartbeat.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ class Notifier:
 
     def __init__(self, address: str | None, *, watchdog_ns: int | None = None) -> None:
         self.watchdog_ns = watchdog_ns
+        self._unsaid: dict[str, str] = {}
         self._socket: socket.socket | None = None
         if address:
             self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -38,8 +39,12 @@ class Notifier:
     def say(self, *lines: str) -> None:
         """Assignments such as ``READY=1``, together in one message; of a long one only the beginning is said."""
         if self._socket is not None and lines:
+            news = dict(line.split("=", 1) for line in lines)
+            self._unsaid = {**news, **self._unsaid, **news}  # the news first, in case that not all of it can be said
+            message = "\n".join(map("=".join, self._unsaid.items()))
             with contextlib.suppress(OSError):  # full, or there is no manager any more
-                self._socket.sendto("\n".join(lines).encode(errors="replace")[:LIMIT_BYTES], self._address)
+                self._socket.sendto(message.encode(errors="replace")[:LIMIT_BYTES], self._address)
+                self._unsaid = {}
 
     def close(self) -> None:
         if self._socket is not None:

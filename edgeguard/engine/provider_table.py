@@ -28,8 +28,8 @@ PROVIDERS: tuple[Provider, ...] = (
         smallest_pass=2,
         same_bits=True,
         # Longer ones gain nothing, and their work space stays with the process. Of 76 rounds in one run on two threads,
-        # against one pass: in passes of 128 tokens 192 took 1.02 and 262 took 0.99 times as long; in passes of 64 tokens,
-        # 80 took 1.10, 98 took 1.08 and 128 took 1.05 times as long (SmolLM2-135M).
+        # against one pass: in passes of 128 tokens, 192 took 1.02 and 262 took 0.99 times as long; in passes of 64, it
+        # was 1.10 for 80 tokens, 1.08 for 98 and 1.05 for 128 (SmolLM2-135M).
         longest_pass=128,
         # What a size costs the first time is code, which any of them has run, and memory, which the largest has
         # touched: one that was not warmed up took 0.99 to 1.02 times what later ones did (nine sizes of 15 to 240).

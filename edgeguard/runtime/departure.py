@@ -1,9 +1,10 @@
-"""How a guard that was told to end leaves: it slows the robot down comfortably and goes at standstill.
+"""How a guard that was told to end leaves: it slows the robot down and goes at standstill.
 
 Not every motor controller stops by itself when the wire falls silent. From the first ``hear`` on the core is shown
-nothing that the robot could move by; an operator's *stop* is still heard. The guard never goes before its own
-set-points are at rest. Then it waits until the plant is seen to stand, for as long as a stop may take at most. With the
-link down nothing can be sent, so it goes at once.
+nothing that the robot could move by; an operator's *stop* is still heard. How hard it brakes is up to the rules: one
+that nobody can judge any more counts as one that holds, be it of the emergency grade. The guard never goes before its
+own set-points are at rest. Then it waits until the plant is seen to stand, for as long as a stop may take at most. With
+the link down nothing can be sent, so it goes at once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The guard as a service: sockets instead of a caller, signals, and a manager that wants to be told.
 
 ``python -m edgeguard.service.service OPTIONS`` is what ``edgeguard run`` becomes. SIGTERM and SIGINT slow the robot
-down comfortably and end the process at standstill, at the latest when a stop's own time is over. SIGHUP has the files
+down and end the process at standstill, at the latest when a stop's own time is over. SIGHUP has the files
 checked by a process of ordinary priority, while the guard goes on with the old ones; good ones are taken over at
 standstill by starting anew in the same process, wrong ones change nothing. The manager's watchdog is fed after steps of
 the core, and by nothing else.

@@ -13,7 +13,13 @@ import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+hypothesis.settings.register_profile(
+    "shared machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("shared machine")  # an example may take as long as whoever else computes here lets it
 
 QUEUE, ROOM = Path(__file__), Path(__file__).parent
 

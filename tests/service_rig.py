@@ -4,53 +4,68 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import shlex
 import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
+from patience import PATIENCE_S, wait_for
 from robot import AHEAD, Robot
 
 from edgeguard.runtime.status import Status
 from edgeguard.service.client import ServiceClient
-from edgeguard.types import Mode
+from edgeguard.types import Cause, Mode
+
+T = TypeVar("T")
 
 EDGEGUARD = [sys.executable, "-m", "edgeguard"]
 
 
 class Manager:
-    """What systemd does for a service of Type=notify: listens, and knows what it was told and when."""
+    """What systemd does for a service of Type=notify: listens all the time, and knows what it was ``told``."""
 
     def __init__(self, folder: Path, *, watchdog_ms: int = 400) -> None:
+        self._address = str(folder / "notify")
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self._socket.bind(str(folder / "notify"))
-        self.environment = {"NOTIFY_SOCKET": str(folder / "notify"), "WATCHDOG_USEC": str(watchdog_ms * 1_000)}
+        self._socket.bind(self._address)
+        self.environment = {"NOTIFY_SOCKET": self._address, "WATCHDOG_USEC": str(watchdog_ms * 1_000)}
         self.told: list[str] = []
+        self._taken = 0
+        self._ear = threading.Thread(target=self._hear)
+        self._ear.start()
 
-    def listen(self, seconds: float) -> list[str]:
-        """The assignments that come within ``seconds``."""
-        give_up, heard = time.monotonic() + seconds, []
-        while (left := give_up - time.monotonic()) > 0 and select.select([self._socket], [], [], left)[0]:
-            heard += self._socket.recv(4096).decode().split("\n")
-        self.told += heard
-        return heard
+    def wait_for(self, text: str) -> str:
+        """The next assignment that has ``text`` in it, of those that nobody has taken; it and all before it are."""
 
-    def wait_for(self, text: str, *, seconds: float = 15) -> str:
-        """The first assignment from now on that has ``text`` in it."""
-        give_up = time.monotonic() + seconds
-        while time.monotonic() < give_up:
-            for line in self.listen(0.05):
-                if text in line:
-                    return line
-        raise AssertionError(f"never told {text}: {self.told}")
+        def look() -> str:
+            while self._taken < len(self.told):
+                self._taken += 1
+                if text in self.told[self._taken - 1]:
+                    return self.told[self._taken - 1]
+            return ""
+
+        return wait_for(look, f"{text} is told", stands=lambda: self.told)
+
+    def take(self) -> list[str]:
+        """Every assignment that has been sent by now and that nobody has taken: our own word comes behind them."""
+        begin = self._taken
+        self._socket.sendto(b"END", self._address)
+        self.wait_for("END")
+        return self.told[begin : self._taken - 1]
 
     def close(self) -> None:
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._ear.join()
         self._socket.close()
+
+    def _hear(self) -> None:
+        while packet := self._socket.recv(4096):
+            self.told += packet.decode().split("\n")
 
 
 class ServedRobot:
@@ -92,31 +107,42 @@ class ServedRobot:
         with ServiceClient.controlling(self.sockets) as client:
             return client.status()
 
-    def drive(self, seconds: float, **fields) -> None:
-        """Observations at the robot's period for so long."""
+    def drive_until(self, wanted: Callable[[], T], why: str) -> T:
+        """Observations at about the robot's period until there is what is ``wanted``."""
         with self.client() as client:
-            give_up = time.monotonic() + seconds
-            while time.monotonic() < give_up:
-                client.observe({**AHEAD, **fields})
-                time.sleep(0.05)
 
-    def drive_until_armed(self) -> None:
-        with self.client() as client:
-            give_up = time.monotonic() + 20
-            while client.status().mode is not Mode.ARMED:
-                assert time.monotonic() < give_up, client.status()
+            def look() -> T:
                 client.observe(AHEAD)
-                time.sleep(0.05)
-        self.drive(0.5)
+                return wanted()
+
+            return wait_for(look, why, stands=self.status, pause_s=0.05)
+
+    def drive_until_armed(self, *, speed: float = 0.4) -> None:
+        """Until the model drives, and as fast as it says."""
+        self.drive_until(lambda: self.moves(speed) and self.status().mode is Mode.ARMED, f"it drives at {speed}")
+
+    def moves(self, speed: float) -> bool:
+        """Whether the motor controller goes just as fast."""
+        return abs(self.robot.motors.where().axes["linear"] - speed) < 1e-6
+
+    def wait_for_cause(self, cause: Cause) -> None:
+        wait_for(lambda: cause in self.status().causes, f"the cause {cause.value}", stands=self.status)
 
     def signal(self, number: signal.Signals) -> None:
         assert self.process is not None
         self.process.send_signal(number)
 
+    def halt(self) -> None:
+        """Set the guard aside until SIGCONT."""
+        assert self.process is not None
+        stat = Path(f"/proc/{self.process.pid}/stat")
+        self.signal(signal.SIGSTOP)
+        wait_for(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T", "it has stopped", stands=stat.read_text)
+
     def wait(self) -> int:
         """The exit code."""
         assert self.process is not None
-        return self.process.wait(timeout=15)
+        return self.process.wait(timeout=PATIENCE_S)
 
     def close(self) -> None:
         if self.process is not None and self.process.poll() is None:

@@ -249,7 +249,7 @@ def test_a_board_with_sensors_is_measured_cool_and_hot_and_each_level_has_its_bo
     def progress(phase: str, *_: int) -> None:
         if phase == "heating":
             degrees[0] = 70.0
-            write_behaviour(config.file, **BEHAVIOUR, slower=2.5)
+            write_behaviour(config.file, **BEHAVIOUR, slower=10)
 
     profile = _calibrate(config, effort=HEATED, eye=FakeEye(look), progress=progress)
     assert profile.thermal == "observed"

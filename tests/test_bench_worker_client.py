@@ -67,7 +67,7 @@ def test_nonsense_around_an_answer_does_not_disturb_it(tmp_path: Path, fault: st
     [
         ("fail", ModelError, "the fake was told to fail"),
         ("crash", WorkerError, r"ended with status -9 before it was ready \(it was at: loading\)"),
-        ("hang", WorkerError, r"not ready \(it was at: loading\) in time"),
+        ("hang", WorkerError, r"not ready \(it was at: (loading|starting)\) in time"),
     ],
 )
 def test_a_worker_that_does_not_become_ready_says_why(

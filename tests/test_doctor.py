@@ -181,9 +181,8 @@ def test_a_running_guard_is_asked_and_not_disturbed(tmp_path):
         clinic = Clinic(tmp_path, service.robot)
         service.robot.write_profile()
         service.start()
-        service.drive(1.0)
-        while "on the disk" not in service.status().recorder:
-            service.drive(0.1)
+        service.drive_until_armed()
+        service.drive_until(lambda: "on the disk" in service.status().recorder, "it is recorded")
         clinic.becomes(sockets=service.sockets, given_state_directory=service.robot.folder / "state")
         said = dict(clinic.examine("answer", "port", "round trip", "record", "budget"))
         assert "running guard's worker" in said["answer"].text

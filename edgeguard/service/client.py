@@ -17,7 +17,8 @@ from edgeguard.runtime.status import Status
 from edgeguard.service.sockets import CONTROL_SOCKET, OBSERVE_SOCKET
 from edgeguard.types import CycleRecord, Event, Value
 
-PATIENCE_S = 2.0
+PATIENCE_S = 5.0
+"""A guard that lives is not silent for so long, however busy the machine is; one that has ended is known at once."""
 
 
 class ServiceClient:

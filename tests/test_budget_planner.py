@@ -238,16 +238,6 @@ def test_on_average_is_what_the_shares_make_of_every_way_it_can_end(automaton: A
         assert found == pytest.approx(mean_ns)
 
 
-def test_a_way_of_decoding_that_was_not_measured_apart_has_the_others_score(automaton: Automaton) -> None:
-    paths = PathPrices(automaton=automaton, price=COST.price_ns)
-    reaches = _memory(automaton, *[ALL_ANSWERS[5]] * 40).draft(automaton.start).reaches
-    for drafted in (False, True):
-        planner = Planner(cost=COST, scores={(ThermalLevel.NOMINAL, drafted): 2.0}, paths=paths)
-        for some in (reaches, reaches[:1]):
-            plan = planner.plan(some, pending=26, cached=149, left_ns=AMPLE_NS, level=ThermalLevel.NOMINAL)
-            assert plan.bound_ns == math.ceil(2.0 * (COST.constant_ns + plan.promised_ns))
-
-
 # --------------------------------------------------------------------------------------------------------- giving up
 
 

@@ -192,11 +192,27 @@ def test_rungs_and_drafts_have_bounds_of_their_own() -> None:
             profile.bound_for(NOMINAL),
             profile.bound_for(NOMINAL, drafted=True),
             profile.bound_for(NOMINAL, rung="short"),
-            profile.bound_for(NOMINAL, rung="short", drafted=True),
+            profile.bound_for(NOMINAL, rung="none"),
         )
     ]
     assert scores == [1.8, 2.4, 1.65, None]  # with the margin
     assert profile.rungs == ("", "short")
+
+
+def test_a_way_of_decoding_that_was_not_measured_has_the_score_of_the_other_one() -> None:
+    """As on a machine where every request of a quick calibration happened to have a draft."""
+    cells = (_cell(NOMINAL, 1.2), _cell(HOT, 1.6, drafted=True), _cell(HOT, 1.1, rung="short"))
+    profile = made_profile(bounds=cells, thermal="observed")
+    scores = {
+        (level, drafted): bound and bound.score
+        for level in (NOMINAL, HOT)
+        for drafted in (False, True)
+        for bound in [profile.bound_for(level, drafted=drafted)]
+    }
+    assert scores == {(NOMINAL, False): 1.2, (NOMINAL, True): 1.6, (HOT, False): 1.6, (HOT, True): 1.6}
+    short = profile.bound_for(HOT, rung="short", drafted=True)
+    assert short is not None
+    assert short.score == 1.1
 
 
 def test_what_is_promised_in_service_is_the_cheapest_rungs_longest_bound_without_a_draft() -> None:

@@ -21,7 +21,9 @@ def profile(tmp_path):
 
 
 def at(profile, level, bound_ms, **changed):
-    return replace(profile.bounds[0], **{"level": level, "bound_ns": bound_ms * MS, "score": 1.0, **changed})
+    return replace(
+        profile.bounds[0], **{"level": level, "bound_ns": bound_ms * MS, "score": 1.0, "percentile": 0.99, **changed}
+    )
 
 
 def test_a_worker_whose_graph_is_placed_otherwise_is_not_the_one_that_was_measured(tmp_path):
@@ -77,4 +79,4 @@ def test_of_a_ladder_the_cheapest_rung_is_promised_and_every_rungs_caution(profi
 
 def test_bounds_of_drafts_alone_promise_what_they_have(profile):
     promise = promise_of(replace(profile, bounds=(at(profile, ThermalLevel.HOT, 25, drafted=True),), margin=1.0))
-    assert promise.bounds_ns == (25 * MS,)
+    assert promise.bounds_ns == (25 * MS, 25 * MS)

@@ -60,9 +60,7 @@ class Plan:
 class Planner:
     """Prices requests of one prompt and one answer schema.
 
-    ``scores`` has one for each level that was measured, without and with a draft. A way of decoding that was not
-    measured apart has the score of the other one: a score says how far requests lie above the price of the passes
-    that they made.
+    ``scores`` has two for each level that was measured, without and with a draft.
     """
 
     def __init__(self, *, cost: PassCost, scores: Mapping[tuple[ThermalLevel, bool], float], paths: Paths) -> None:
@@ -79,7 +77,7 @@ class Planner:
 
     def knows(self, level: ThermalLevel) -> bool:
         """Whether there is any bound at this level."""
-        return (level, False) in self._scores or (level, True) in self._scores
+        return (level, False) in self._scores
 
     def plan(self, reaches: Sequence[Reach], *, pending: int, cached: int, left_ns: int, level: ThermalLevel) -> Plan:
         """For a request whose draft has these reaches: the plan that costs least on average among those that fit the
@@ -125,5 +123,5 @@ class Planner:
         return min(fitting, key=lambda reach: (expected_ns[reach], -reach))
 
     def _bound_ns(self, price_ns: float, *, level: ThermalLevel, drafted: bool) -> int | None:
-        score = self._scores.get((level, drafted), self._scores.get((level, not drafted)))
+        score = self._scores.get((level, drafted))
         return None if score is None else math.ceil(score * (self._cost.constant_ns + price_ns))

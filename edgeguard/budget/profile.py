@@ -199,19 +199,22 @@ class Profile:
         ``beyond`` so many times the worst that is known.
 
         Monotone: the greatest of this level's and all milder ones', or, where this one has none of its own, the next
-        harsher one's. Where no sensor told how hot it was, the worst that was measured holds at any time.
+        harsher one's. Where no sensor told how hot it was, the worst that was measured holds at any time. A way of
+        decoding, with a draft or without, that was not measured there has the score of the other one: a score says how
+        far requests lie above the price of the passes that they made.
         """
         if self.thermal == "unobserved":
             level = max(level, self.reached)
-        cell = [bound for bound in self.bounds if (bound.rung, bound.drafted) == (rung, drafted)]
-        harsher = [bound.level for bound in cell if bound.level >= level]
-        known = [bound for bound in cell if bound.level <= min(harsher, default=level)]
-        if not known or not (harsher or beyond):
-            return None
-        worst = max(known, key=lambda bound: bound.score)
-        longest_ns = max(bound.bound_ns for bound in known)
-        factor = self.margin if harsher else self.margin * (beyond or 1.0)
-        return replace(worst, level=level, bound_ns=longest_ns).times(factor)
+        for kind in (drafted, not drafted):
+            cell = [bound for bound in self.bounds if (bound.rung, bound.drafted) == (rung, kind)]
+            harsher = [bound.level for bound in cell if bound.level >= level]
+            known = [bound for bound in cell if bound.level <= min(harsher, default=level)]
+            if known and (harsher or beyond):
+                worst = max(known, key=lambda bound: bound.score)
+                longest_ns = max(bound.bound_ns for bound in known)
+                factor = self.margin if harsher else self.margin * (beyond or 1.0)
+                return replace(worst, level=level, bound_ns=longest_ns).times(factor)
+        return None
 
     def differences(self, fingerprint: Mapping[str, str], *, placement: str = "") -> list[str]:
         """What is not as it was when this was measured, as ``"governor: powersave -> performance"``.

@@ -31,7 +31,7 @@ def promise_of(profile: Profile) -> Promise:
         [bound for rung in profile.rungs if (bound := profile.bound_for(level, rung=rung)) is not None]
         for level in ThermalLevel
     ]
-    measured = [bounds for bounds in of_levels if bounds] or [[profile.bound]]
+    measured = [bounds for bounds in of_levels if bounds]
     known = [bound for bounds in measured for bound in bounds]
     return Promise(
         bounds_ns=tuple(min(bound.bound_ns for bound in bounds) for bounds in measured),

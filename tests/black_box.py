@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from flights import SCENARIOS
+from patience import PATIENCE_S
 
 from edgeguard.guard.interface import Effects, Inputs, WorkerPhase, WorkerStatus
 from edgeguard.guard.state import GuardState
@@ -44,17 +45,35 @@ class BlackBox:
         happened = Event(at_ns=now_ns, name="tested", detail=f"step {self.number}")
         state = GuardState.initial(now_ns=now_ns, latched=False)
         self.recorder.note(state, now_ns, QUIET, Effects(events=(happened,)))
+        self.hear()
+
+    def hear(self) -> None:
+        """What the recorder has said since."""
         self.recorder.hear()
         if self.recorder.report is not None and self.recorder.report.synced:
             self.acknowledged.add(self.recorder.report.synced)
 
-    def note_until(self, done: Callable[[], bool], *, seconds: float = 10, pause_s: float = 0.001) -> None:
+    def note_until(self, done: Callable[[], bool], *, pause_s: float = 0.001) -> None:
         """Steps until ``done`` says so."""
-        give_up = time.monotonic() + seconds
+        give_up = time.monotonic() + PATIENCE_S
         while not done():
             assert time.monotonic() < give_up, self.recorder.standing
             self.note()
             time.sleep(pause_s)
+
+    def note_until_kept(self) -> None:
+        """One more step, and another as long as the last is not on the disk: then nothing is on its way."""
+
+        def kept() -> bool:
+            self.hear()
+            return self.number in self.acknowledged
+
+        self.note_until(kept, pause_s=0.2)
+
+    def close(self) -> None:
+        """As a guard that ends, with its last step on the disk."""
+        self.note_until_kept()
+        self.recorder.close()
 
 
 def main(file: Path) -> None:

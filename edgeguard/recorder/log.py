@@ -4,13 +4,16 @@ Steps are compressed in blocks: a block is one raw deflate stream that is flushe
 that holds the core's state, and needs nothing before it. So a torn tail costs the record that was being written, and
 damage costs its block, of which no replay could have gone on anyway. A record holds one step, or several as lines.
 
-The writer belongs to a recorder of normal priority. A disk that is full or gone is counted and told in ``problem``, and
-never raised; writing goes on with the next block that begins. Reading reports missing steps and damage as ``Flaw``;
-only a file that is no flight log is a ``FlightLogError``.
+The writer belongs to a recorder of normal priority, and the file to one writer at a time: the recorder of a guard that
+was killed may still have steps to write when the next one starts, which waits for it. A disk that is full or gone is
+counted and told in ``problem``, and never raised; writing goes on with the next block that begins. Reading reports
+missing steps and damage as ``Flaw``; only a file that is no flight log is a ``FlightLogError``.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -64,6 +67,20 @@ class FlightEncoder:
 
     def break_off(self) -> None:
         self._deflate = None
+
+
+def _open_alone(file: Path) -> int:
+    """For appending, as soon as no other writer has the file; one that was put aside meanwhile is not it any more."""
+    while True:
+        fd = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+        except OSError:  # a disk that knows no locks
+            return fd
+        with contextlib.suppress(OSError):
+            if os.path.samestat(os.fstat(fd), file.stat()):
+                return fd
+        os.close(fd)
 
 
 class FlightWriter:
@@ -126,7 +143,7 @@ class FlightWriter:
         if self._fd is not None:
             return True
         try:
-            fd = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+            fd = _open_alone(self._file)
         except OSError as error:
             self._note(error)
             return False

@@ -21,7 +21,7 @@ from flights import steps_of
 
 from edgeguard.config.recording import DEFAULT_FILE_MB, DEFAULT_FILES
 from edgeguard.recorder.frame import FRAME_LIMIT_BYTES
-from edgeguard.recorder.log import read_flight
+from edgeguard.recorder.log import Flaw, read_flight
 from edgeguard.recorder.record import FlightHeader
 from edgeguard.recorder.rotation import flight_files, rotate
 
@@ -42,9 +42,19 @@ def kill_recorders(file: Path, times: int, *, seed: int) -> None:
         box.note_until(lambda end=until: time.monotonic() > end)
         os.kill(box.pid, signal.SIGKILL)
         killed.add(box.pid)
-    box.recorder.close()
-    assert len(box.acknowledged) > times
+    box.note_until(lambda: len(box.acknowledged) > times)
+    box.close()
     assert box.acknowledged <= set(numbers(file))
+
+
+def flights_in(log: Path) -> list[set[int]]:
+    """The numbers of the steps of each flight."""
+    flights: list[set[int]] = []
+    for entry in read_flight(log):
+        if isinstance(entry, FlightHeader):
+            flights.append(set())
+        flights[-1] |= {step.number for step in steps_of([entry])}
+    return flights
 
 
 def kill_guards(file: Path, times: int, *, seed: int) -> None:
@@ -57,13 +67,7 @@ def kill_guards(file: Path, times: int, *, seed: int) -> None:
             time.sleep(draw.uniform(0, 0.05))
             guard.kill()
             last_words.append({int(one) for one in [first, *guard.stdout.read().split()]})
-    flights: list[set[int]] = []
-    for entry in read_flight(file):
-        if isinstance(entry, FlightHeader):
-            flights.append(set())
-        flights[-1] |= {step.number for step in steps_of([entry])}
-    assert len(flights) == times
-    for kept, acknowledged in zip(flights, last_words, strict=True):
+    for kept, acknowledged in zip(flights_in(file), last_words, strict=True):
         assert acknowledged <= kept
 
 
@@ -81,6 +85,26 @@ def test_a_recorder_that_is_killed_is_replaced_and_what_it_acknowledged_is_there
 
 def test_a_killed_guard_leaves_what_was_acknowledged_to_it(tmp_path):
     kill_guards(tmp_path / "flight.log", 2, seed=2)
+
+
+def test_the_recorder_of_a_guard_that_has_gone_writes_what_it_has_before_the_next_one_begins(tmp_path):
+    """Its process is set aside while there is work left for it, its guard is gone, and another guard starts."""
+    log = tmp_path / "flight.log"
+    gone, successor = BlackBox(log), BlackBox(log)
+    gone.note_until_kept()
+    os.kill(gone.pid, signal.SIGSTOP)
+    for _ in range(20):
+        gone.note()
+    gone.recorder._socket.close()
+    for _ in range(20):
+        successor.note()
+        time.sleep(0.02)
+    assert successor.recorder.standing == "starting"
+    os.kill(gone.pid, signal.SIGCONT)
+    gone.recorder.close()
+    successor.close()
+    assert [max(flight) for flight in flights_in(log)] == [gone.number, successor.number]
+    assert not [one for one in read_flight(log) if isinstance(one, Flaw)]
 
 
 @pytest.mark.slow
@@ -155,9 +179,9 @@ def test_a_log_that_somebody_takes_away_is_begun_anew(tmp_path, away):
     box = BlackBox(file)
     box.note_until(lambda: bool(box.acknowledged))
     away(file)
-    box.note_until(file.exists, seconds=60)
+    box.note_until(file.exists)
     anew = box.number
-    box.note_until(lambda: max(box.acknowledged) > anew, seconds=60)
+    box.note_until(lambda: max(box.acknowledged) > anew)
     box.recorder.close()
     assert max(box.acknowledged) in numbers(file)
 

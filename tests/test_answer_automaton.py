@@ -311,9 +311,9 @@ def test_ten_thousand_values_compile_in_under_a_second(family: str, kind: str) -
     fields = (Choice(name="turn", values=("left", "right", "stop")), many, Choice(name="b", values=(True, False)))
     took_s = []
     for _ in range(3):
-        begun = time.perf_counter()
+        begun = time.process_time()
         automaton = compile_answer(fields, vocabulary=vocabulary(family), context="assistant\n")
-        took_s.append(time.perf_counter() - begun)
+        took_s.append(time.process_time() - begun)
     assert min(took_s) < 1.0, took_s
     assert len(automaton.shapes) < 100
 

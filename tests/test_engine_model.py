@@ -96,7 +96,7 @@ def test_a_running_pass_ends_soon_after_it_was_cancelled(model: LanguageModel) -
     engine.begin()
     engine.cache.rewind(0)
     engine.run(tokens)
-    whole_s = engine.passes[0].elapsed_ns / 1e9
+    whole_s = sum(one.elapsed_ns for one in engine.passes) / 1e9
     engine.begin()
     engine.cache.rewind(0)
     began_s = time.monotonic()

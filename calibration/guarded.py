@@ -72,7 +72,8 @@ def guarded(*, period_ms: int, tick_ms: int, prefix: Sequence[str] = ()) -> Iter
     with tempfile.TemporaryDirectory() as folder, motors() as simulator:
         robot = Robot(Path(folder), simulator)
         text = CONFIG.replace("tick_ms = 10", f"tick_ms = {tick_ms}").replace(" = 60\n", f" = {period_ms}\n")
-        text = text.replace("max_age_ms = 40", f"max_age_ms = {period_ms // 2}\nreserve_ms = 1")
+        text = text.replace("max_age_ms = 40", f"max_age_ms = {period_ms // 2}")
+        text = text.replace("reserve_ms = 5", "reserve_ms = 1")
         text = text.replace("observation_timeout_ms = 200", f"observation_timeout_ms = {10 * period_ms}")
         robot.config.write_text(text + '\n[metrics]\ntextfile = "edgeguard.prom"\n')
         robot.behave(passes=[4, 2], base_ms=0.3, token_ms=0.05, bound_ms=None)  # an answer in about 1.2 ms

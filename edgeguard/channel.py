@@ -63,6 +63,17 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"), default=_number)
 _DECODER = json.JSONDecoder(parse_float=Decimal)
 
 
+def inherited_socket(fd: int) -> socket.socket:
+    """What a parent process left open at ``fd``, at the lowest free number and nobody else's to inherit.
+
+    The parent may have had more open than ``select.select`` knows; and that waits to the microsecond, which ``poll``
+    does not.
+    """
+    lowest = os.dup(fd)
+    os.close(fd)
+    return socket.socket(fileno=lowest)
+
+
 class Channel:
     """One end of a non-blocking message socket. ``closed`` turns true once the peer is gone.
 
@@ -87,11 +98,8 @@ class Channel:
 
     @classmethod
     def from_fd(cls, fd: int, *, limit_bytes: int = MESSAGE_LIMIT_BYTES) -> Channel:
-        """The end that a parent process left open at ``fd``, at the lowest free number and nobody else's to inherit."""
-        # The parent may have had more open than select.select knows, which waits to the microsecond, as poll does not.
-        lowest = os.dup(fd)
-        os.close(fd)
-        return cls(socket.socket(fileno=lowest), limit_bytes=limit_bytes)
+        """The end that a parent process left open at ``fd``."""
+        return cls(inherited_socket(fd), limit_bytes=limit_bytes)
 
     def fileno(self) -> int:
         return self._socket.fileno()

@@ -16,6 +16,7 @@ import socket
 import sys
 from pathlib import Path
 
+from edgeguard.channel import inherited_socket
 from edgeguard.clock import NS_PER_MS, NS_PER_S, SystemClock
 from edgeguard.config.sections import Metrics, Recording
 from edgeguard.recorder.log import FlightWriter
@@ -124,8 +125,7 @@ class Recorder:
 
 def main(argv: list[str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the guard's; we end when it does
-    sock = socket.socket(fileno=os.dup(int(argv[0])))  # the guard may have more open than select.select knows
-    os.close(int(argv[0]))
+    sock = inherited_socket(int(argv[0]))
     content = sock.recv(PACKET_LIMIT_BYTES)
     if not content:
         return

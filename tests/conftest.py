@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import signal
 import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -20,6 +21,9 @@ hypothesis.settings.register_profile(
     "shared machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("shared machine")  # an example may take as long as whoever else computes here lets it
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a job in the background of a shell: so would be whom we start
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 QUEUE, ROOM = Path(__file__), Path(__file__).parent
 

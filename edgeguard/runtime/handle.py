@@ -29,14 +29,11 @@ from edgeguard.plain import from_plain, to_plain
 from edgeguard.runtime.departure import stop_limit_ns
 from edgeguard.runtime.process import Options
 from edgeguard.runtime.stamp import observe
-from edgeguard.runtime.status import Status
+from edgeguard.runtime.status import PATIENCE_S, Status
 from edgeguard.runtime.worker_command import find_model_folders, worker_argv
 from edgeguard.types import CycleRecord, Event, Mode, OperatorWord, Value
 
 START_LIMIT_S = 20.0
-
-PATIENCE_S = 5.0
-"""A guard that lives is not silent for so long, however busy the machine is; one that has ended is known at once."""
 
 KEPT_RECORDS = 4096
 

@@ -12,6 +12,9 @@ from edgeguard.runtime.driver import Driver
 from edgeguard.runtime.parts import Parts
 from edgeguard.types import BoardState, Cause, Grade, LinkStatus, Mode
 
+PATIENCE_S = 5.0
+"""A guard that lives is not silent for so long, however busy the machine is; one that has ended is known at once."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:

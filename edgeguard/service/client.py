@@ -13,12 +13,9 @@ from types import TracebackType
 from edgeguard.channel import Channel, Message
 from edgeguard.errors import EdgeguardError, GuardGoneError
 from edgeguard.plain import from_plain
-from edgeguard.runtime.status import Status
+from edgeguard.runtime.status import PATIENCE_S, Status
 from edgeguard.service.sockets import CONTROL_SOCKET, OBSERVE_SOCKET
 from edgeguard.types import CycleRecord, Event, Value
-
-PATIENCE_S = 5.0
-"""A guard that lives is not silent for so long, however busy the machine is; one that has ended is known at once."""
 
 
 class ServiceClient:

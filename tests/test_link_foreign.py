@@ -103,6 +103,7 @@ def test_a_life_that_ends_is_ended_by_a_stop_of_the_guards(tmp_path: Path) -> No
     [
         (LINES, r"link.codec: with text nothing stops the motor controller when this computer dies; .*watchdog = true"),
         ('codec = "text"\nwatchdog = true\n', "link.text.format: missing"),
+        (LINES + 'feedback = "is %f"\n', "link.text.feedback: 'is %f' measures no axis; .* such as {linear}"),
         ("[link.text]\nformat = 'v'\n", "link.text: unknown key"),
         ('codec = "telegraph"\n', "'telegraph' is not one of cobs, text, odrive-ascii, mavlink"),
         ('key_file = "link.key"\n', "link.key_file: .*link.key: cannot be read"),

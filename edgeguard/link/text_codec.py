@@ -168,9 +168,12 @@ def _command_line(form: str, axes: Sequence[str]) -> TextLine:
 
 def _feedback_line(form: str, axes: Sequence[str]) -> TextLine:
     try:
-        return TextLine(form.rstrip("\r\n") + "\n", places={**dict.fromkeys(axes, f"{NUMBER}|nan"), _IGNORED: WORD})
+        line = TextLine(form.rstrip("\r\n") + "\n", places={**dict.fromkeys(axes, f"{NUMBER}|nan"), _IGNORED: WORD})
+        if not set(axes).intersection(line.names):
+            raise ValueError(f"{form!r} measures no axis; give one its place, such as {{{axes[0]}}}")
     except ValueError as error:
         raise ValueError(f"feedback: {error}") from error
+    return line
 
 
 def _command(axes: Mapping[str, float], *, action: Action = Action.MOVE, life_ms: int = LONGEST_LIFE_MS) -> Command:

@@ -90,6 +90,13 @@ def test_a_unit_that_systemd_does_not_accept_is_not_written(tmp_path, capsys):
     assert files_below(tmp_path) == set()
 
 
+def test_an_image_is_made_on_a_machine_that_has_no_edgeguard(tmp_path):
+    there = tmp_path / "opt/nowhere/edgeguard"
+    there.parent.mkdir(parents=True)
+    there.touch(mode=0o755)
+    assert main(["install", "--root", str(tmp_path), "--executable", "/opt/nowhere/edgeguard", "--write"]) == 0
+
+
 def test_a_wrong_configuration_is_not_installed(tmp_path, capsys):
     wrong = tmp_path / "robot.toml"
     wrong.write_text("[timing]\ntik_ms = 3\n")

@@ -52,11 +52,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(arguments: argparse.Namespace) -> int:
-    executable = arguments.executable or Path(sys.prefix) / "bin" / "edgeguard"
+    executable = (arguments.executable or Path(sys.prefix) / "bin" / "edgeguard").absolute()
     _check_executable(executable, written=arguments.write)
     models = () if arguments.config is None else assemble(arguments.config).config.by_model
     files = planned(root=arguments.root, executable=executable, config=arguments.config)
-    problems = unit_problems(files)
+    problems = unit_problems(files, root=arguments.root, executable=executable)
     if problems:
         raise ConfigError(problems)
     if arguments.write:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import signal
+import socket
 import sys
 import time
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from fake_worker import write_behaviour
+from patience import wait_for
 
 from edgeguard.clock import NS_PER_S, SystemClock
 from edgeguard.guard.interface import Promise, WorkerPhase
@@ -34,6 +36,15 @@ max = 1
 rate_up = 1
 [[rule]]
 name = "stop"
+"""
+
+GIVES_UP = """
+import json, pathlib, socket, sys, time
+peer = socket.socket(fileno=int(sys.argv[1]))
+for message in ({"type": "failed", "error": "no such model", "exit_code": 5}, {"type": "ready"}):
+    peer.send(json.dumps(message).encode())
+pathlib.Path(sys.argv[2]).touch()
+time.sleep(600)
 """
 
 PROMISE = Promise(bounds_ns=(80_000_000,), alpha=0.01, lag=1, observed=True)
@@ -152,6 +163,29 @@ def test_the_death_of_the_spawner_takes_the_worker_along_and_is_no_exception(sta
     station.until(lambda: not alive(worker))
     station.supervisor.retry()
     station.until_phase(WorkerPhase.READY)
+
+
+def test_a_spawner_that_has_hung_up_and_lives_on_is_waited_for_by_nobody(station):
+    station.until_phase(WorkerPhase.READY)
+    os.kill(station.supervisor._spawner.pid, signal.SIGSTOP)
+    station.supervisor._spawner_channel._socket.shutdown(socket.SHUT_RDWR)
+    station.until_phase(WorkerPhase.UNAVAILABLE)
+    station.supervisor.retry()
+    station.supervisor.poll(station.clock.now_ns())
+    assert station.supervisor.starts == 1, "nobody has waited for it"
+    station.until_phase(WorkerPhase.READY)
+    assert station.supervisor.starts == 2
+
+
+def test_what_a_worker_says_behind_its_last_word_is_nothing(tmp_path):
+    """Both messages are there when the first of them is read."""
+    said = tmp_path / "said"
+    supervisor = Supervisor(argv=[sys.executable, "-c", GIVES_UP, "{fd}", str(said)], failures_allowed=3)
+    supervisor.poll(0)
+    wait_for(said.exists, "it has said everything")
+    assert supervisor.poll(1) == []
+    assert (supervisor.status.phase, supervisor.status.detail) == (WorkerPhase.UNAVAILABLE, "no such model")
+    supervisor.close()
 
 
 def test_garbage_from_the_worker_is_dropped(station):

@@ -16,9 +16,10 @@ import json
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
 
 from edgeguard.channel import Channel, Message
 from edgeguard.clock import NS_PER_S, SystemClock, ms_from_ns, ns_from_ms
@@ -35,7 +36,11 @@ from edgeguard.types import CycleRecord, Event, Mode, OperatorWord, Value
 
 START_LIMIT_S = 20.0
 
+LISTEN_S = 0.05
+
 KEPT_RECORDS = 4096
+
+T = TypeVar("T")
 
 
 class Guard:
@@ -138,15 +143,14 @@ class Guard:
         stamp_ns = self.submit(fields, age_ms=age_ms, captured_ns=captured_ns, field_ages_ms=field_ages_ms)
         timing = self.config.timing
         limit_ns = timing.period_ns + timing.deadline_ns + round(PATIENCE_S * NS_PER_S)
-        give_up_ns = self._clock.now_ns() + limit_ns
-        while self._clock.now_ns() < give_up_ns:
-            for record in self._records:
-                if record.observation is not None and record.observation.captured_ns == stamp_ns:
-                    self._records.remove(record)
-                    return record
-            self._listen(timeout_s=0.05)
-        waited_ms = ms_from_ns(limit_ns)
-        raise GuardGoneError(f"no decision within {waited_ms:g} ms: the guard's process ({self.pid}) does not answer")
+        record = self._await(lambda: self._record_of(stamp_ns), limit_ns)
+        if record is None:
+            waited_ms = ms_from_ns(limit_ns)
+            raise GuardGoneError(
+                f"no decision within {waited_ms:g} ms: the guard's process ({self.pid}) does not answer"
+            )
+        self._records.remove(record)
+        return record
 
     def periods(self) -> Iterator[int]:
         """The robot's rhythm: yields 0, 1, 2, … once per period, each time at the moment to observe and decide.
@@ -225,10 +229,21 @@ class Guard:
 
     def _await_status(self, timeout_s: float) -> Status | None:
         self._statuses.clear()
-        give_up_ns = self._clock.now_ns() + ns_from_ms(timeout_s * 1000)
-        while not self._statuses and self._clock.now_ns() < give_up_ns:
-            self._listen(timeout_s=0.05)
-        return self._statuses[-1] if self._statuses else None
+        return self._await(lambda: next(iter(self._statuses), None), ns_from_ms(timeout_s * 1000))
+
+    def _record_of(self, stamp_ns: int) -> CycleRecord | None:
+        of_stamp = (one for one in self._records if one.observation and one.observation.captured_ns == stamp_ns)
+        return next(of_stamp, None)
+
+    def _await(self, look: Callable[[], T | None], limit_ns: int) -> T | None:
+        """What ``look`` finds, within ``limit_ns`` or in what has arrived by then: we may have been set aside."""
+        give_up_ns, late = self._clock.now_ns() + limit_ns, False
+        while not late:
+            late = self._clock.now_ns() >= give_up_ns
+            self._listen(timeout_s=0 if late else LISTEN_S)
+            if (found := look()) is not None:
+                return found
+        return None
 
     def _listen(self, *, timeout_s: float) -> None:
         if self._channel.closed:

@@ -27,7 +27,7 @@ LEAVES_WITHIN_NS = 1_000 * NS_PER_MS
 """A worker that has closed its channel ends by itself; one that does not is killed."""
 
 SPAWNER_ENDS_WITHIN_S = 2.0
-"""Its channel closed, it kills its worker and ends. A second one starts at the operator's word, in no counted tick."""
+"""When we end, its channel is closed: it kills its worker and ends."""
 
 
 class Supervisor:
@@ -107,10 +107,21 @@ class Supervisor:
     def close(self) -> None:
         """Let both processes end; the spawner takes the worker with it."""
         self._close_worker()
-        self._end_spawner()
+        if self._spawner_channel is not None:
+            self._spawner_channel.close()
+            self._spawner_channel = None
+        if self._spawner is not None:
+            try:
+                self._spawner.wait(timeout=SPAWNER_ENDS_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                self._spawner.kill()
+                self._spawner.wait()
+            self._spawner = None
 
     def _start(self) -> None:
         spawner = self._spawner_channel or self._start_spawner()
+        if spawner is None:
+            return
         self._worker_channel, theirs = Channel.pair(limit_bytes=PEER_LIMIT_BYTES)
         sent = spawner.send({"type": "spawn", "argv": self._argv}, fds=[theirs.fileno()])
         theirs.close()
@@ -121,8 +132,11 @@ class Supervisor:
         else:
             self._give_up("the spawner does not take messages")
 
-    def _start_spawner(self) -> Channel:
-        self._end_spawner()
+    def _start_spawner(self) -> Channel | None:
+        """A second one starts at the operator's word; ``None`` while the one before has not yet gone."""
+        if self._spawner is not None and self._spawner.poll() is None:
+            self._spawner.kill()
+            return None
         channel, theirs = Channel.pair()
         argv = [sys.executable, "-m", SPAWNER_MODULE, str(theirs.fileno())]
         self._spawner = subprocess.Popen(
@@ -136,18 +150,6 @@ class Supervisor:
         theirs.close()
         self._spawner_channel = channel
         return channel
-
-    def _end_spawner(self) -> None:
-        if self._spawner_channel is not None:
-            self._spawner_channel.close()
-            self._spawner_channel = None
-        if self._spawner is not None:
-            try:
-                self._spawner.wait(timeout=SPAWNER_ENDS_WITHIN_S)
-            except subprocess.TimeoutExpired:
-                self._spawner.kill()
-                self._spawner.wait()
-            self._spawner = None
 
     def _listen_to_spawner(self, now_ns: int) -> None:
         """Also of a worker that was given up: a message that nobody takes would wake the guard for ever."""
@@ -189,7 +191,9 @@ class Supervisor:
             answer = self._read(message)
             if answer is not None:
                 answers.append(answer)
-        if self._worker_channel is not None and self._worker_channel.closed:
+            if self._phase is WorkerPhase.UNAVAILABLE:  # that was its last word
+                return answers
+        if self._worker_channel.closed:
             self._close_worker()
             self._phase, self._detail = WorkerPhase.GONE, "the worker closed its channel"
             self._kill_at_ns = now_ns + LEAVES_WITHIN_NS

@@ -170,6 +170,37 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
         load_config(tmp_path / "nowhere.toml")
 
 
+@pytest.mark.parametrize(
+    ("text", "place", "shown", "way_out"),
+    [
+        ("[timing]\r\ntick_ms = 20 ms\r\n", "line 2, column 14", "tick_ms = 20 ms\n                 ^", "no unit"),
+        ("port = /dev/ttyUSB0", "line 1, column 8", "port = /dev/ttyUSB0\n           ^", '"quotes"'),
+        ("a = 1\na = 2", "line 2, column 6", "a = 2\n         ^", "is there twice"),
+        ("[a]\n[a]", "line 2, column 3", "[a]\n      ^", "as [[name]]"),
+        ("b = [1,\n\n", "line 1, column 8", "b = [1,\n           ^", "is closed"),
+        (r'a = "C:\dev"', "line 1", "a = ", "'single quotes'"),
+        ("a : 1", "line 1, column 3", "a : 1\n      ^", "key = value"),
+        ("é" * 100 + " = x", "line 1", "é" * 20, ""),
+    ],
+)
+def test_what_is_no_toml_is_shown_with_its_line_and_the_way_out(text, place, shown, way_out):
+    with pytest.raises(ConfigError) as caught:
+        parse_config(text.encode(), file=Path("robot.toml"))
+    (message,) = caught.value.problems
+    head, line, caret = message.split("\n")
+    assert head.startswith(f"robot.toml: {place}")
+    assert f"    {shown}" in f"{line}\n{caret}"
+    assert way_out in head
+    assert len(line) <= 60
+    assert caret.strip() == "^"
+
+
+def test_a_byte_order_mark_is_left_out_and_another_encoding_is_named():
+    assert parsed("\ufeff" + GOOD).timing == parsed(GOOD).timing
+    with pytest.raises(ConfigError, match=r"line 2: is no text in UTF-8 \(byte 0xe9\); save it as UTF-8"):
+        parse_config("[timing]\n# é".encode("latin-1"), file=Path("robot.toml"))
+
+
 def test_the_schema_may_be_a_file_of_its_own(tmp_path):
     inline = GOOD[GOOD.index("[answer.schema]") : GOOD.index("[[field]]")]
     (tmp_path / "robot.toml").write_text(GOOD.replace(inline, '[answer]\nschema_file = "answer.json"\n'))

@@ -73,7 +73,7 @@ def test_a_path_is_relative_to_its_recipe_and_the_build_has_defaults(tmp_path: P
         (HEAD + '[source]\nhub = "me/it"\nrevision = "main"\nfile = "b"\n', "source.sha256 is missing"),
         (HEAD + LOCAL + 'sha256 = "abc"\n', "source.sha256 = 'abc'"),
         (HEAD + LOCAL + 'version = "1"\n', "source.version is no key"),
-        ("name = ", "no valid TOML"),
+        ("name = ", "not valid TOML"),
     ],
 )
 def test_a_mistake_is_named_with_the_file_and_the_key(tmp_path: Path, text: str, said: str) -> None:

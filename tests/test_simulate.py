@@ -141,7 +141,8 @@ def test_a_worker_that_hangs_answers_nothing_until_it_is_replaced():
     bench.ask(2)
     bench.pass_ms(300)
     assert bench.answered() == []
-    bench.worker.restart()
+    bench.worker.restart("waited for in vain")
+    assert bench.worker.status.detail == "waited for in vain", "the guard's words, as on the robot"
     bench.pass_ms(20 + 200 + 100)
     assert bench.phase is WorkerPhase.READY
     bench.ask(3)

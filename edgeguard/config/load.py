@@ -7,10 +7,9 @@ What is checked here needs the file alone. What needs the answer's schema, the m
 from __future__ import annotations
 
 import hashlib
-import sys
 from collections.abc import Mapping
-from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 from edgeguard.clock import ms_from_ns
 from edgeguard.config.model import read_model, read_provider
@@ -19,13 +18,8 @@ from edgeguard.config.plant import cross_check, read_axis, read_field, read_inte
 from edgeguard.config.reader import Problems, Table
 from edgeguard.config.recording import read_metrics, read_recording
 from edgeguard.config.sections import Config, Example, Guarding, Link, Prompt, Risk, Rung, Timing
-from edgeguard.errors import ConfigError
+from edgeguard.config.toml import parse_toml, read_toml
 from edgeguard.types import Action, Grade
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 START_LIMIT_MS = 300_000
 """For loading, the prefix and the warm-up. A provider that compiles takes minutes; calibration waits as long."""
@@ -44,11 +38,7 @@ def load_config(path: Path | str) -> Config:
 def read_config(path: Path | str) -> tuple[Config, Problems]:
     """Like ``load_config``, with the problems still to be raised: for whoever has more to check."""
     file = Path(path)
-    try:
-        content = file.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"{file}: cannot be read ({error.strerror}); name an existing TOML file") from error
-    return _parse(content, file=file)
+    return _read_document(*read_toml(file, what="an existing TOML file"), file=file)
 
 
 def parse_config(content: bytes, *, file: Path, schemas: Mapping[str, Schema] = NO_SCHEMAS) -> Config:
@@ -57,16 +47,14 @@ def parse_config(content: bytes, *, file: Path, schemas: Mapping[str, Schema] = 
     ``schemas`` stand for those of the plans, by name, and ``""`` for the answer's, so that a recorded configuration
     needs no file beside it.
     """
-    config, problems = _parse(content, file=file, schemas=schemas)
+    config, problems = _read_document(content, parse_toml(content, file=file), file=file, schemas=schemas)
     problems.raise_if_any()
     return config
 
 
-def _parse(content: bytes, *, file: Path, schemas: Mapping[str, Schema] = NO_SCHEMAS) -> tuple[Config, Problems]:
-    try:
-        document = tomllib.loads(content.decode(), parse_float=Decimal)
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{file}: not valid TOML: {error}") from error
+def _read_document(
+    content: bytes, document: Mapping[str, Any], *, file: Path, schemas: Mapping[str, Schema] = NO_SCHEMAS
+) -> tuple[Config, Problems]:
     problems = Problems(str(file))
     root = Table(document, path="", problems=problems)
     config = _read(root, file=file, digest=hashlib.sha256(content).hexdigest(), schemas=schemas, problems=problems)

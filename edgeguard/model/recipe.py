@@ -17,19 +17,14 @@ from __future__ import annotations
 
 import difflib
 import re
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from edgeguard.config.toml import read_toml
 from edgeguard.errors import ConfigError
 from edgeguard.model.options import GraphOptions, Logits, Weights
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 _PACKAGE = Path(__file__).parent
 _IN_A_WHEEL, _IN_A_CHECKOUT = _PACKAGE / "recipes", _PACKAGE.parent.parent / "models"
@@ -106,12 +101,7 @@ def find(name: str) -> Recipe:
 
 def load(path: Path) -> Recipe:
     """Read and check one recipe file."""
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: no valid TOML: {error}") from error
+    _, content = read_toml(path, what="a recipe, or write one")
     return _Reader(path=path).recipe(content)
 
 

@@ -22,24 +22,18 @@ A scenario is a TOML file, read as strictly as a configuration. The comment at i
 from __future__ import annotations
 
 import itertools
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 
 from edgeguard.clock import ms_from_ns
 from edgeguard.config.reader import Problems, Table
+from edgeguard.config.toml import read_toml
 from edgeguard.errors import ConfigError
 from edgeguard.runtime.assembly import Assembly, assemble
 from edgeguard.simulation.expectation import Expectation, read_expectation
 from edgeguard.simulation.happening import Happening, read_happening
 from edgeguard.simulation.values import LONGEST_MS
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,13 +54,7 @@ class Scenario:
 
 def read_scenario(path: Path, *, config: Path | None = None) -> Scenario:
     """The scenario in ``path``, on ``config`` instead of its own; ``ConfigError`` lists everything that is wrong."""
-    try:
-        text = path.read_bytes().decode()
-        document = tomllib.loads(text, parse_float=Decimal)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror}); name a scenario's TOML file") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{path}: not valid TOML: {error}") from error
+    content, document = read_toml(path, what="a scenario's TOML file")
     if "axis" in document:
         raise ConfigError(
             f"{path}: is a robot's configuration, not a scenario; name a scenario, and with --config {path} it is run "
@@ -76,7 +64,7 @@ def read_scenario(path: Path, *, config: Path | None = None) -> Scenario:
     root = Table(document, path="", problems=problems)
     named = root.text("config", default="" if config else "robot.toml")
     assembly = assemble(config or path.parent / named)
-    scenario = _read(root, name=path.stem, about=_comment(text), assembly=assembly)
+    scenario = _read(root, name=path.stem, about=_comment(content.decode("utf-8-sig")), assembly=assembly)
     root.close()
     problems.raise_if_any()
     return scenario
@@ -98,8 +86,8 @@ def scenario_files(paths: Sequence[Path]) -> list[Path]:
 def _is_configuration(file: Path) -> bool:
     """What cannot be read is for ``read_scenario`` to complain about."""
     try:
-        return "axis" in tomllib.loads(file.read_text())
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        return "axis" in read_toml(file, what="a scenario")[1]
+    except ConfigError:
         return False
 
 

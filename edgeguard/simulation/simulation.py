@@ -89,7 +89,7 @@ class _Run:
         world, before, now_ns = self._world, self._state, self._world.clock_ns()
         inputs = world.gather(lateness_ns=max(0, now_ns - self._wake_ns))
         self._state, effects = step(self._settings, before, now_ns, inputs)
-        world.carry_out(effects, operator=inputs.operator)
+        world.carry_out(effects, state=self._state, operator=inputs.operator)
         self._wake_ns = effects.wake_ns
         self._timeline.note_step(world.agenda.now_ns, self._state, effects)
         if self._recorder is not None:

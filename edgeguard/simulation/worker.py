@@ -73,10 +73,10 @@ class SimulatedWorker:
         if self._waiting is not None and self._waiting.request_id == request_id:
             self._waiting = None
 
-    def restart(self) -> None:
-        """The guard's word: it hangs."""
-        self._end(WorkerPhase.GONE, "it hung")
-        self._later(_EXIT_NOTICED_NS, lambda: self._exited("it hung"))
+    def restart(self, reason: str) -> None:
+        """The guard's word."""
+        self._end(WorkerPhase.GONE, reason)
+        self._later(_EXIT_NOTICED_NS, lambda: self._exited(reason))
 
     def retry(self) -> None:
         """The operator's word: forget the failures and try again."""

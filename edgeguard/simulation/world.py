@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from edgeguard.clock import NS_PER_S
 from edgeguard.guard.interface import Effects, Inputs
+from edgeguard.guard.state import GuardState
 from edgeguard.simulation.agenda import Agenda
 from edgeguard.simulation.plans import Ladder
 from edgeguard.simulation.scenario import Scenario
@@ -80,8 +81,8 @@ class World:
             board=board,
         )
 
-    def carry_out(self, effects: Effects, *, operator: tuple[OperatorWord, ...]) -> None:
-        """What the guard wants done; a re-arm also tries a worker again that was given up."""
+    def carry_out(self, effects: Effects, *, state: GuardState, operator: tuple[OperatorWord, ...]) -> None:
+        """What the guard, now in ``state``, wants done; a re-arm also tries a worker again that was given up."""
         if OperatorWord.REARM in operator:
             self.worker.retry()
         if effects.send is not None:
@@ -91,7 +92,7 @@ class World:
         if effects.cancel is not None:
             self.worker.cancel(effects.cancel)
         if effects.restart_worker:
-            self.worker.restart()
+            self.worker.restart(state.ledger[Cause.WORKER_HUNG].detail)
 
     def say(self, word: OperatorWord) -> None:
         """The operator speaks."""

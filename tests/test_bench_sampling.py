@@ -32,8 +32,11 @@ class Model:
         self.may_draft: list[bool] = []
         self.rungs: list[str] = []
 
-    def ask(self, request: Request, *, admit: bool, limit_ns: int, may_draft: bool, rung: str) -> Reply:
+    def ask(
+        self, request: Request, *, admit: bool, limit_ns: int, may_draft: bool, token_by_token: bool, rung: str
+    ) -> Reply:
         assert not admit
+        assert not token_by_token
         self.may_draft.append(may_draft)
         self.rungs.append(rung)
         assert request.answer_by_ns - request.observation.captured_ns >= NS_PER_S

@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 from bench_robot import config_text, fake_command
 from fake_worker import write_behaviour
+from shared_clock import SharedClock
 
 from edgeguard.bench.speed.setting import KNOBS, Setting, alternatives, configured, written
 from edgeguard.bench.speed.tune import FINAL, Round, Tried, Tuning, better, tune
 from edgeguard.cli.main import main
 from edgeguard.cli.tune import report
-from edgeguard.clock import NS_PER_MS, SystemClock
+from edgeguard.clock import NS_PER_MS
 from edgeguard.config import Config, load_config
 from edgeguard.errors import ConfigError, WorkerError
 from tests.engine_setup import load, observation, write_config
@@ -33,34 +34,35 @@ def robot(folder: Path, *, period_ms: int = 10) -> Config:
     return load_config(file)
 
 
-def worker(behaviour: Callable[[Setting], dict[str, object]]) -> Callable[[Path], Sequence[str]]:
-    """A fake one that behaves by its setting."""
+def worker(behaviour: Callable[[Setting], dict[str, object]], *, clock: Path) -> Callable[[Path], Sequence[str]]:
+    """A fake one that behaves by its setting, and whose time is ``clock``'s."""
 
     def command(file: Path) -> Sequence[str]:
         keys = behaviour(configured(load_config(file)))
-        write_behaviour(file, **{"passes": [1], "token_ms": 0.0, "overhead_ms": 0.0, "spread": 0.0, **keys})
+        write_behaviour(file, **{"passes": [1], "token_ms": 0.0, "overhead_ms": 0.0, "clock": str(clock), **keys})
         return fake_command(file, None)
 
     return command
 
 
 def tuned(config: Config, behaviour: Callable[[Setting], dict[str, object]], *, cores: int = 2) -> Tuning:
+    clock = config.file.with_name("clock")
     return tune(
         config,
-        command=worker(behaviour),
+        command=worker(behaviour, clock=clock),
         processors=range(cores),
-        clock=SystemClock(),
-        share=0.5,
+        clock=SharedClock(clock),
+        share=0.9,
         requests=12,
     )
 
 
 def test_what_has_the_best_tail_is_found_and_proven_once_more(tmp_path: Path) -> None:
     def behaviour(setting: Setting) -> dict[str, object]:
-        """Nothing but the block base helps, and what is no help costs enough that no neighbour can hide it."""
+        """Nothing but the block base helps."""
         if setting.session_options.get("session.dynamic_block_base") == "2":
-            return {"base_ms": 2}
-        return {"base_ms": 12 if setting == Setting(threads=0) else 18}
+            return {"base_ms": 5}
+        return {"base_ms": 6 if setting == Setting(threads=0) else 7}
 
     tuning = tuned(robot(tmp_path), behaviour)
     assert tuning.before == Setting(threads=0)
@@ -71,7 +73,7 @@ def test_what_has_the_best_tail_is_found_and_proven_once_more(tmp_path: Path) ->
     assert final.tried[1].tail_ns < final.tried[0].tail_ns
     assert final.tried[1].better >= 0.95
     left = {file.name for file in tmp_path.iterdir() if not file.name.endswith(".fake_worker.json")}
-    assert left == {"robot.toml"}, "scratch files are gone"
+    assert left == {"robot.toml", "clock"}, "scratch files are gone"
 
 
 def test_where_all_are_alike_the_configured_one_stays(tmp_path: Path) -> None:
@@ -81,7 +83,7 @@ def test_where_all_are_alike_the_configured_one_stays(tmp_path: Path) -> None:
 
 
 def test_a_worker_that_fails_ends_it_with_its_words(tmp_path: Path) -> None:
-    with pytest.raises(WorkerError, match="a request ended as error"):
+    with pytest.raises(WorkerError, match="the worker ended a request as 'error'"):
         tuned(robot(tmp_path), lambda _: {"faults": {"7": "error"}})
 
 

@@ -17,22 +17,21 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from edgeguard.bench.asking import Asked, ask
 from edgeguard.bench.calibration.effort import BUSY_LIMIT
 from edgeguard.bench.calibration.sample import Look, Sample
-from edgeguard.bench.worker_client import Reply, WorkerClient
+from edgeguard.bench.worker_client import WorkerClient
 from edgeguard.board import FixedKernel
 from edgeguard.budget.cost import median
 from edgeguard.clock import NS_PER_MS, NS_PER_S, Clock
-from edgeguard.errors import BusyError, WorkerError
-from edgeguard.types import Finish, Observation, Request, Value
+from edgeguard.errors import BusyError
+from edgeguard.types import Value
 
 BLOCK_RELEASES = 10
 BLOCKS_BEFORE_VERDICT = 10
 KERNEL_NS = 12 * NS_PER_MS
 LOOK_NS = 10 * NS_PER_MS  # for the board's sensors
 MARGIN_NS = 15 * NS_PER_MS  # the gap left before the next release, so that neither ever delays it
-PATIENCE_NS = 30 * NS_PER_S
-"""For one answer: the limit of a broken worker, not of a slow one. None is cut off, for its time must be known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +114,6 @@ class Sampler:
         self._worker = worker
         self._lots = random.Random(seed)
         self._rungs = rungs
-        self._requests = 0
         self._seen = look()
 
     def block(self, *, soaked: bool = False) -> Block:
@@ -126,12 +124,12 @@ class Sampler:
         release_ns = self._clock.now_ns() + self._period_ns
         for _ in range(BLOCK_RELEASES):
             self._clock.sleep_until_ns(release_ns)
-            reply = self._ask(release_ns)
+            asked = self._ask(release_ns)
             samples.append(
                 Sample.of(
-                    reply.answer,
+                    asked.answer,
                     at_ns=release_ns - self._begun_ns,
-                    latency_ns=reply.received_ns - release_ns,
+                    latency_ns=asked.elapsed_ns,
                     look=self._seen,
                     soaked=soaked,
                     worker=self._worker,
@@ -145,8 +143,7 @@ class Sampler:
 
     def heat(self) -> int:
         """One request at once, whatever the schedule; its latency. It is for warming the board only."""
-        now_ns = self._clock.now_ns()
-        return self._ask(now_ns).received_ns - now_ns
+        return self._ask(self._clock.now_ns()).elapsed_ns
 
     def _use_gap(self, release_ns: int) -> list[float]:
         if release_ns - self._clock.now_ns() > LOOK_NS + MARGIN_NS:
@@ -155,22 +152,11 @@ class Sampler:
             return [self._kernel.busy_factor(for_ns=KERNEL_NS)]
         return []
 
-    def _ask(self, release_ns: int) -> Reply:
-        self._requests += 1
-        request = Request(
-            request_id=self._requests,
-            epoch=0,
-            observation=Observation(fields=next(self._fields), captured_ns=release_ns),
-            answer_by_ns=release_ns + PATIENCE_NS,
-            shadow=True,
-        )
+    def _ask(self, release_ns: int) -> Asked:
         may_draft = self._lots.random() < 0.5
         rung = self._lots.choice(self._rungs) if len(self._rungs) > 1 else self._rungs[0]
-        reply = self._client.ask(request, admit=False, limit_ns=PATIENCE_NS, may_draft=may_draft, rung=rung)
-        if reply.answer.finish is not Finish.COMPLETE or not reply.answer.passes:
-            finish, detail = reply.answer.finish.value, reply.answer.detail or "no pass was made"
-            raise WorkerError(f"the worker ended a request of the calibration with {finish!r}: {detail}")
-        return reply
+        fields = next(self._fields)
+        return ask(self._client, fields, clock=self._clock, captured_ns=release_ns, may_draft=may_draft, rung=rung)
 
 
 def wait_until_quiet(kernel: FixedKernel, *, limit: float = BUSY_LIMIT) -> float:

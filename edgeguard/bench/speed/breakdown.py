@@ -11,19 +11,21 @@ Of its passes it is also said whether one of some size is dearer than it need be
 weights take; and of the worker, which has answered by then, how much memory it has.
 
 The *floor* is one measured pass of the observation and the whole draft: what an unchanged command costs if everything
-else is free. It is timed as a request's pass is, after a rest of a period; and back to back, which says what the rest
-costs: caches that others have filled since, a clock that has gone down. Milliseconds. Raises what starting a worker
-raises.
+else is free. A worker of its own runs it half a period behind every request, as many tokens as that request's first
+pass had, so that both see the same machine, and both have rested for a period; and once more at once, which says what
+the rest costs: caches that others have filled since, a clock that has gone down. Milliseconds. Raises what starting a
+worker raises.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from edgeguard.bench.asking import PATIENCE_NS, Asked, ask
 from edgeguard.bench.memory import WorkerMemory, worker_memory
 from edgeguard.bench.observations import draw_fields
 from edgeguard.bench.percentile import percentile
@@ -31,22 +33,20 @@ from edgeguard.bench.speed.carry_share import carry_share
 from edgeguard.bench.speed.limits import Limits, measure_limits
 from edgeguard.bench.speed.wake_ups import WakeUps, measure_wake_ups
 from edgeguard.bench.subject import model_folders
-from edgeguard.bench.worker_client import Ready, Reply, WorkerClient
+from edgeguard.bench.worker_client import Ready, WorkerClient
 from edgeguard.budget.cost import median
-from edgeguard.clock import NS_PER_MS, NS_PER_S, Clock
+from edgeguard.clock import NS_PER_MS, Clock
 from edgeguard.config import Config
 from edgeguard.engine.decoder import drafting
 from edgeguard.engine.ladder import read_ladder
 from edgeguard.engine.language_model import LanguageModel, load_language_model
-from edgeguard.errors import WorkerError
 from edgeguard.model.progress import Progress, silent
 from edgeguard.runtime.worker_command import worker_argv
-from edgeguard.types import Finish, Observation, Request, Value
+from edgeguard.types import Value
 
 STREAMS = ("steady", "varied")
 PARTS = ("hand-over", "tokenise", "bind", "run", "pick", "automaton, draft and plan", "parse")
 WARM_UP = 6
-PATIENCE_NS = 30 * NS_PER_S
 SEED = 1
 REPEATS = 40
 LARGE_PASS = 128
@@ -107,26 +107,15 @@ def break_down(
     argv = worker_argv(config.file.absolute(), profile, models=[folder, *others])
     with WorkerClient.start(argv=argv, clock=clock) as client:
         ready = client.wait_ready(progress=progress)
-        replies = _ask(client, config, requests=requests, clock=clock, progress=progress)
+        with WorkerClient.start(argv=argv, clock=clock) as floor:
+            floor.wait_ready(progress=progress)
+            timed = _time(client, floor, config, requests=requests, clock=clock, progress=progress)
         memory = worker_memory(client.worker_pid, every_model)
-
-        def timed_ms(size: int) -> float:
-            (row,) = client.sweep(sizes=[size], repeats=REPEATS, limit_ns=PATIENCE_NS)
-            return row.median_ns / NS_PER_MS
-
-        def rested_ms(size: int) -> float:
-            times_ns = list[int]()
-            for done in range(REPEATS):
-                progress("timing passes", done, REPEATS)
-                clock.sleep_until_ns(clock.now_ns() + config.timing.period_ns)
-                (row,) = client.sweep(sizes=[size], repeats=1, limit_ns=PATIENCE_NS)
-                times_ns += row.elapsed_ns
-            return median(times_ns) / NS_PER_MS
-
-        streams = {name: _stream(replies[name], inside, rested_ms, timed_ms) for name in STREAMS}
+        streams = {name: _stream(timed[name], inside) for name in STREAMS}
         sizes = ready.pass_sizes[0], min(LARGE_PASS, ready.pass_sizes[-1])
-        passes_ms = {size: timed_ms(size) for size in sizes}
+        swept = client.sweep(sizes=sizes, repeats=REPEATS, limit_ns=PATIENCE_NS)
         curve_ms = _curve_ms(client, ready, progress=progress)
+    passes_ms = {row.k: row.median_ns / NS_PER_MS for row in swept}
     cached, rows = len(model.prompt.prefix), model.engine.head.rows
     limits = measure_limits(folder, passes_ms=passes_ms, cached=cached, rows=rows, clock=clock, progress=progress)
     rest_ns, read_bytes = config.timing.period_ns, round(limits.bytes_moved)
@@ -165,35 +154,38 @@ def steady_fields(config: Config, *, seed: int) -> Iterator[dict[str, Value]]:
         yield {name: value if name in numbers else first[name] for name, value in fields.items()}
 
 
-def _ask(
-    client: WorkerClient, config: Config, *, requests: int, clock: Clock, progress: Progress
-) -> dict[str, list[tuple[int, Reply]]]:
-    """Of each stream (nanoseconds from handing over to having, the reply); blocks of a stream in random order."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Timed:
+    """A request, and behind it a pass as long as its first one: after a rest, and once more at once."""
+
+    asked: Asked
+    floor_ns: int
+    unrested_ns: int
+
+
+def _time(
+    client: WorkerClient, floor: WorkerClient, config: Config, *, requests: int, clock: Clock, progress: Progress
+) -> dict[str, list[_Timed]]:
+    """Of each stream so many; blocks of a stream in random order."""
     sources = {"steady": steady_fields(config, seed=2), "varied": draw_fields(config, seed=3)}
-    replies: dict[str, list[tuple[int, Reply]]] = {name: [] for name in STREAMS}
+    timed: dict[str, list[_Timed]] = {name: [] for name in STREAMS}
     blocks = [name for name in STREAMS for _ in range(2)]
     random.Random(SEED).shuffle(blocks)
-    due_ns, number, total = clock.now_ns(), 0, len(blocks) * (WARM_UP + requests // 2)
-    for name in blocks:
-        for at in range(WARM_UP + requests // 2):
-            progress("asking", number, total)
-            clock.sleep_until_ns(due_ns)
-            began_ns = clock.now_ns()
-            due_ns = max(due_ns + config.timing.period_ns, began_ns)
-            number += 1
-            request = Request(
-                request_id=number,
-                epoch=0,
-                observation=Observation(fields=next(sources[name]), captured_ns=began_ns),
-                answer_by_ns=began_ns + PATIENCE_NS,
-            )
-            reply = client.ask(request, admit=False, limit_ns=PATIENCE_NS)
-            if reply.answer.finish is not Finish.COMPLETE:
-                raise WorkerError(f"a request ended as {reply.answer.finish.value}: {reply.answer.detail}")
-            if at >= WARM_UP:
-                replies[name].append((reply.received_ns - began_ns, reply))
-    progress("asking", total, total)
-    return replies
+    half_ns, block = config.timing.period_ns // 2, WARM_UP + requests // 2
+    due_ns = clock.now_ns()
+    for done in range(len(blocks) * block):
+        progress("asking", done, len(blocks) * block)
+        name = blocks[done // block]
+        clock.sleep_until_ns(due_ns)
+        asked = ask(client, next(sources[name]), clock=clock)
+        due_ns = max(due_ns + half_ns, clock.now_ns())
+        clock.sleep_until_ns(due_ns)
+        (row,) = floor.sweep(sizes=[asked.answer.passes[0].k], repeats=2, limit_ns=PATIENCE_NS)
+        due_ns = max(due_ns + half_ns, clock.now_ns())
+        if done % block >= WARM_UP:
+            timed[name].append(_Timed(asked=asked, floor_ns=row.elapsed_ns[0], unrested_ns=row.elapsed_ns[1]))
+    progress("asking", len(blocks) * block, len(blocks) * block)
+    return timed
 
 
 def _inside(model: LanguageModel, observations: Sequence[Mapping[str, Value]], *, clock: Clock) -> dict[str, float]:
@@ -216,42 +208,36 @@ def _inside(model: LanguageModel, observations: Sequence[Mapping[str, Value]], *
     }
 
 
-def _stream(
-    replies: Sequence[tuple[int, Reply]],
-    inside: Mapping[str, float],
-    rested_ms: Callable[[int], float],
-    timed_ms: Callable[[int], float],
-) -> Stream:
-    rows = [_parts(elapsed_ns, reply, inside) for elapsed_ns, reply in replies]
-    totals = [elapsed_ns / NS_PER_MS for elapsed_ns, _ in replies]
-    answers = [reply.answer for _, reply in replies]
-    whole = [one.passes[0].k for one in answers if len(one.passes) == 1] or [one.passes[0].k for one in answers]
-    size = round(median(whole))
+def _stream(timed: Sequence[_Timed], inside: Mapping[str, float]) -> Stream:
+    rows = [_parts(one.asked, inside) for one in timed]
+    totals = [one.asked.elapsed_ns / NS_PER_MS for one in timed]
+    answers = [one.asked.answer for one in timed]
+    whole = [one for one in timed if len(one.asked.answer.passes) == 1] or timed
     drafted = sum(one.drafted_tokens for one in answers)
     return Stream(
-        requests=len(replies),
+        requests=len(timed),
         parts_ms={name: median([row[name] for row in rows]) for name in PARTS},
         total_ms=median(totals),
         total_p99_ms=percentile(totals, 0.99),
         handover_p99_ms=percentile([row["hand-over"] for row in rows], 0.99),
         passes=sum(len(one.passes) for one in answers) / len(answers),
-        pass_tokens=size,
+        pass_tokens=round(median([one.asked.answer.passes[0].k for one in whole])),
         one_pass=sum(len(one.passes) == 1 for one in answers) / len(answers),
         accepted=sum(one.accepted_tokens for one in answers) / drafted if drafted else 0.0,
-        floor_ms=rested_ms(size),
-        floor_unrested_ms=timed_ms(size),
+        floor_ms=median([one.floor_ns for one in whole]) / NS_PER_MS,
+        floor_unrested_ms=median([one.unrested_ns for one in whole]) / NS_PER_MS,
     )
 
 
-def _parts(elapsed_ns: int, reply: Reply, inside: Mapping[str, float]) -> dict[str, float]:
-    answer = reply.answer
+def _parts(asked: Asked, inside: Mapping[str, float]) -> dict[str, float]:
+    answer = asked.answer
     work_ns = answer.finished_ns - answer.started_ns
     run_ns = sum(one.elapsed_ns for one in answer.passes)
     passes = len(answer.passes)
     bind, pick = inside["bind"] * passes, inside["pick"] * passes
     between_ns = work_ns - answer.tokenise_ns - run_ns - answer.parse_ns
     return {
-        "hand-over": (elapsed_ns - work_ns) / NS_PER_MS,
+        "hand-over": (asked.elapsed_ns - work_ns) / NS_PER_MS,
         "tokenise": answer.tokenise_ns / NS_PER_MS,
         "bind": bind,
         "run": run_ns / NS_PER_MS,

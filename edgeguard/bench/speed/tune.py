@@ -13,29 +13,28 @@ starting a worker raises, ``BusyError`` on a busy machine, ``WorkerError`` for a
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
+from edgeguard.bench.asking import ask
 from edgeguard.bench.calibration.effort import SCENE
 from edgeguard.bench.observations import draw_fields
 from edgeguard.bench.percentile import percentile
 from edgeguard.bench.speed.setting import KNOBS, Setting, alternatives, configured, written
 from edgeguard.bench.worker_client import WorkerClient
-from edgeguard.clock import NS_PER_S, Clock
+from edgeguard.clock import Clock
 from edgeguard.config import Config
 from edgeguard.engine.providers import find_provider
-from edgeguard.errors import ConfigError, WorkerError
+from edgeguard.errors import ConfigError
 from edgeguard.model.progress import Progress, silent
-from edgeguard.types import Finish, Observation, Request, Value
 
 SURE = 0.95
 RESAMPLINGS = 1_000
 WARM_UP = 5
-PATIENCE_NS = 30 * NS_PER_S
 FINAL = "the final"
 
 WorkerCommand = Callable[[Path], Sequence[str]]
@@ -171,29 +170,15 @@ class _Bench:
             for at in draw.sample(range(len(clients)), len(clients)):
                 clients[at].resume()
                 clock.sleep_until_ns(due_ns)
-                elapsed_ns = _elapsed_ns(clients[at], fields, number=number, clock=clock)
+                asked = ask(clients[at], fields, clock=clock)
                 clients[at].pause()
                 due_ns = max(due_ns + period_ns, clock.now_ns())
                 if number >= WARM_UP:
-                    times[at].append(elapsed_ns)
+                    times[at].append(asked.elapsed_ns)
         self._progress(f"trying {knob}", total, total)
         for client in clients:
             client.resume()
         return times
-
-
-def _elapsed_ns(client: WorkerClient, fields: Mapping[str, Value], *, number: int, clock: Clock) -> int:
-    began_ns = clock.now_ns()
-    request = Request(
-        request_id=number + 1,
-        epoch=0,
-        observation=Observation(fields=fields, captured_ns=began_ns),
-        answer_by_ns=began_ns + PATIENCE_NS,
-    )
-    reply = client.ask(request, admit=False, limit_ns=PATIENCE_NS)
-    if reply.answer.finish is not Finish.COMPLETE:
-        raise WorkerError(f"a request ended as {reply.answer.finish.value}: {reply.answer.detail}")
-    return reply.received_ns - began_ns
 
 
 def better(own: Sequence[int], other: Sequence[int], *, share: float, draw: random.Random) -> float:

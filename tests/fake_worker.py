@@ -17,7 +17,8 @@ is read again before every request, so that a test changes the worker while it r
      "bound_ms": null,               what it claims as its bound; by default the profile's, if there is one
      "values": null,                 answers, given in turn; by default the first value of each field
      "faults": {"5": "hang"},        what goes wrong with the n-th request of this process (1 = first, "*" = each)
-     "start": "ready"}               or "fail", "crash", "hang"
+     "start": "ready",               or "fail", "crash", "hang"
+     "clock": null}                  the file of a ``SharedClock`` that it sleeps by; by default the machine's clock
 
 Faults: ``hang`` (stops reading and answering), ``spin`` (like hang, but busy), ``crash`` (SIGKILL), ``exit`` (leaves
 by itself), ``hangup`` (closes its channel and lives on), ``silent`` (no answer), ``late`` (an answer 50 ms after
@@ -44,9 +45,11 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run as a script, from any directory
 
+from shared_clock import SharedClock
+
 from edgeguard.budget import load_profile
 from edgeguard.channel import Channel, Message, encode
-from edgeguard.clock import NS_PER_MS, SystemClock
+from edgeguard.clock import NS_PER_MS, Clock, SystemClock
 from edgeguard.config import load_config
 from edgeguard.config.sections import Rung
 from edgeguard.messages import answer_message, read_request
@@ -72,6 +75,7 @@ DEFAULTS: Mapping[str, Any] = {
     "values": None,
     "faults": {},
     "start": "ready",
+    "clock": None,
 }
 
 
@@ -122,10 +126,10 @@ class FakeWorker:
     def __init__(self, *, fd: int, config: Path, profile: Path | None) -> None:
         self._socket = socket.socket(fileno=fd)
         self._channel = Channel(self._socket.dup())
-        self._clock = SystemClock()
         self._file = config
         self._config = load_config(config)
         self._behaviour = read_behaviour(config)
+        self._clock: Clock = SharedClock(Path(self._behaviour["clock"])) if self._behaviour["clock"] else SystemClock()
         self._profile = None if profile is None else load_profile(profile)
         self._random = random.Random(self._behaviour["seed"])
         self._noise = self._random.gauss(0.0, 1.0)

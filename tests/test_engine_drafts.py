@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from decimal import Decimal
 from importlib import resources
 from itertools import islice
@@ -44,9 +44,9 @@ def remember(model: LanguageModel, answers: Sequence[dict[str, object]]) -> None
     model.decoder.memory = memory
 
 
-def decoded(model: LanguageModel, prompt: Sequence[int], guide: Guide) -> Decoded:
+def decoded(model: LanguageModel, prompt: Sequence[int], guide: Guide, situation: Hashable = None) -> Decoded:
     model.engine.begin()
-    answer = model.decoder.decode(prompt, guide=guide)
+    answer = model.decoder.decode(prompt, situation=situation, guide=guide)
     assert answer is not None
     return answer
 
@@ -72,6 +72,22 @@ def test_any_draft_run_to_anywhere_gives_the_answer_of_none(
     assert len(engine.passes) <= passes
     assert engine.cache.tokens == [*prompt, *plain.tokens[:-1]], "the last choice is decided, not run"
     assert np.array_equal(engine.run([5, 9]), behind)
+
+
+@given(said=st.lists(st.tuples(st.sampled_from(["go on", "turn left", "stop"]), st.booleans(), st.floats(0, 10))))
+@settings(max_examples=50, deadline=None)
+def test_in_whatever_order_situations_come_their_drafts_change_no_answer(
+    model: LanguageModel, said: list[tuple[str, bool, float]]
+) -> None:
+    remember(model, [])
+    for words, door, front in said:
+        seen = observation(words=words, door=door, front=front)
+        prompt, situation = model.prompt.request(seen), model.prompt.situation(seen)
+        drafted = decoded(model, prompt, drafting, situation)
+        plain = decoded(model, prompt, undrafting, situation)
+        assert (drafted.tokens, drafted.confidence) == (plain.tokens, plain.confidence)
+        again = decoded(model, prompt, drafting, situation)
+        assert (again.tokens, len(model.engine.passes)) == (plain.tokens, 1)
 
 
 def test_an_answer_that_has_not_changed_takes_one_pass(model: LanguageModel) -> None:
@@ -130,7 +146,7 @@ def test_on_the_real_model_no_answer_depends_on_its_draft() -> None:
     accepted = drafted = 0
     for fields in islice(draw_fields(config, seed=5), 500):
         prompt = model.prompt.request(fields)
-        draft = decoded(model, prompt, drafting)
+        draft = decoded(model, prompt, drafting, model.prompt.situation(fields))
         model.engine.cache.rewind(len(model.prompt.prefix))
         plain = decoded(model, prompt, undrafting)
         assert (draft.tokens, draft.confidence) == (plain.tokens, plain.confidence)

@@ -156,6 +156,14 @@ def test_each_value_has_its_fields_format(name: str, value: Value, text: str) ->
     assert format_value(SPECS[name], value) == text
 
 
+def test_a_situation_is_what_it_says_without_numbers(prompt: Prompt) -> None:
+    """Of the fields that the prompt names, as the model reads them."""
+    here = prompt.situation({"front": 0.3, "left": 1.0, "door": True, "words": " turn  left\n"})
+    assert here == ("yes", "turn left")
+    assert here == prompt.situation({"front": 9.0, "left": None, "door": True, "words": "turn left"})
+    assert here != prompt.situation({"front": 0.3, "left": 1.0, "door": None, "words": "turn left"})
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

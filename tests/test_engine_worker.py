@@ -210,6 +210,17 @@ def test_an_answer_that_comes_again_takes_one_pass_unless_drafts_are_forbidden(s
     assert (drafted.values, drafted.confidence) == (plain.values, plain.confidence)
 
 
+def test_words_and_flags_that_come_back_have_their_last_answer_as_a_draft(shared: Worker) -> None:
+    """Whatever was said, seen and answered between."""
+    first: Answer | None = None
+    for number, words in enumerate(("halt", "go on", "turn left", "halt")):
+        shared.ask(number, observation(words=words, door=words == "halt", front=2.0), draft=first is not None)
+        answer = shared.answer()
+        first = first or answer
+    assert (answer.values, answer.confidence) == (first.values, first.confidence)
+    assert len(answer.passes) == 1 < len(first.passes)
+
+
 @pytest.mark.parametrize(
     ("change", "finish", "detail"),
     [

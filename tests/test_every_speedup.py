@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from itertools import islice, pairwise, product
 
 import pytest
@@ -18,22 +18,26 @@ from tests.real import real_model
 REQUESTS = 100
 EVERY = 10  # of them, one is asked with all of its prompt cached and with nothing, too
 
-Way = Callable[[list[int]], Decoded | None]
+Way = Callable[[list[int], Hashable], Decoded | None]
 
 
 def ways(model: LanguageModel) -> Mapping[str, Way]:
     """A cut head verifies drafts; token by token needs the whole one."""
     decoder = model.decoder
 
-    def merged(prompt: list[int]) -> Decoded | None:
-        return decoder.decode(prompt, guide=undrafting)
+    def merged(prompt: list[int], situation: Hashable) -> Decoded | None:
+        return decoder.decode(prompt, situation=situation, guide=undrafting)
 
     if model.engine.head.tokens is None:
         return {
             "merged": merged,
-            "token by token": lambda prompt: decoder.decode_token_by_token(prompt, same_bits=True),
+            "token by token": lambda prompt, _: decoder.decode_token_by_token(prompt, same_bits=True),
         }
-    return {"merged": merged, "drafted": lambda prompt: decoder.decode(prompt, guide=drafting)}
+
+    def drafted(prompt: list[int], situation: Hashable) -> Decoded | None:
+        return decoder.decode(prompt, situation=situation, guide=drafting)
+
+    return {"merged": merged, "drafted": drafted}
 
 
 @pytest.mark.model
@@ -55,7 +59,7 @@ def test_no_speed_up_changes_an_answer() -> None:
             for (name, way), cached in product(ways(model).items(), kept):
                 model.engine.begin()
                 model.engine.cache.rewind(cached)
-                answer = way(prompt)
+                answer = way(prompt, model.prompt.situation(fields))
                 assert answer is not None
                 answers[head, name, cached] = answer
                 accepted += answer.accepted

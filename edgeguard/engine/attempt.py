@@ -60,6 +60,7 @@ class Attempt:
         self._may_draft = may_draft
         self._started_ns = clock.now_ns()
         self._plan: Plan | None = None
+        self._situation: tuple[str, ...] = ()
         self._decoded: Decoded | None = None
         self._tokenise_ns = 0
         self._parse_ns = 0
@@ -68,8 +69,10 @@ class Attempt:
         """The answer's values; ``EndedError`` when there is none, on purpose."""
         clock, prompt = self._clock, self._choose()
         model = self._model
-        decode = model.decoder.decode_token_by_token if self._token_by_token else model.decoder.decode
-        self._decoded = decode(prompt, guide=self._guide)
+        if self._token_by_token:
+            self._decoded = model.decoder.decode_token_by_token(prompt, guide=self._guide)
+        else:
+            self._decoded = model.decoder.decode(prompt, situation=self._situation, guide=self._guide)
         if self._decoded is None:
             raise EndedError(Finish.DEADLINE, f"given up before pass {len(model.engine.passes) + 1}")
         decoded_ns = clock.now_ns()
@@ -109,7 +112,9 @@ class Attempt:
         looked_ns = self._started_ns
         for rung, margin in looks:
             self._model, self._planner, self._plan = rung.model, rung.planner, None
-            prompt = self._model.prompt.request(self._request.observation.fields)
+            fields = self._request.observation.fields
+            prompt = self._model.prompt.request(fields)
+            self._situation = self._model.prompt.situation(fields)
             self._tokenise_ns = self._clock.now_ns() - self._started_ns
             left_ns = int((self._request.answer_by_ns - looked_ns) / margin)
             refusal = self._refusal(prompt, left_ns=left_ns)
@@ -133,7 +138,7 @@ class Attempt:
         if self._planner is None:
             return ""
         prefix = len(model.prompt.prefix)
-        draft = model.decoder.draft(model.automaton.start)
+        draft = model.decoder.draft(model.automaton.start, situation=self._situation)
         self._plan = plan = self._planner.plan(
             draft.reaches if self._may_draft else draft.reaches[:1],
             pending=len(prompt) - prefix,

@@ -1,7 +1,8 @@
 """Decodes one answer in as few passes as its automaton and its draft allow, and nothing behind the last choice.
 
 A pass carries what is new of the prompt (later: the token just chosen), the answer's forced run, and as much of a draft
-as its guide says: what the answer is likely to be, from what was chosen the last time (``edgeguard.answer.Memory``).
+as its guide says: what the answer is likely to be, from what was chosen the last time in the same situation
+(``edgeguard.answer.Memory``), whatever that may be.
 At each choice on the way the logits of the position before it say what the model wants there. As long as that is the
 draft's token, the pass goes on to the next choice; where it is another, what was run behind is forgotten. So an answer
 that has not changed takes one pass, and every answer is that of plain greedy decoding, bit by bit: no pass has fewer
@@ -18,7 +19,7 @@ give the same bits.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -84,18 +85,20 @@ class Decoder:
         self._columns = None if tokens is None else {token: at for at, token in enumerate(tokens)}
         self._choices: dict[int, tuple[tuple[int, ...], list[int]]] = {}
 
-    def draft(self, state: int) -> Draft:
+    def draft(self, state: int, *, situation: Hashable = None) -> Draft:
         """What is likely to follow ``state``; no guess where the engine cannot verify one."""
-        return self.memory.draft(state) if self._engine.every_position else undrafted(self._automaton, state)
+        if self._engine.every_position:
+            return self.memory.draft(state, situation=situation)
+        return undrafted(self._automaton, state)
 
-    def decode(self, prompt: Sequence[int], *, guide: Guide = undrafting) -> Decoded | None:
+    def decode(self, prompt: Sequence[int], *, situation: Hashable = None, guide: Guide = undrafting) -> Decoded | None:
         """The answer to ``prompt``, or ``None`` when it was given up."""
         automaton, engine = self._automaton, self._engine
         pending, state, confidence = self._pending(prompt), automaton.start, 1.0
         answer, chosen = list[int](), list[tuple[int, int]]()
         drafted = accepted = 0
         while not automaton.finished(state):
-            draft = self.draft(state)
+            draft = self.draft(state, situation=situation)
             reach = guide(draft, state=state, pending=len(pending), cached=len(engine.cache))
             if reach is None:
                 return None
@@ -114,7 +117,7 @@ class Decoder:
             accepted += one.at - forced
             engine.cache.rewind(len(engine.cache) - (end - one.at))
             pending = [token]
-        self.memory.note(chosen)
+        self.memory.note(chosen, situation=situation)
         return Decoded(tokens=tuple(answer), confidence=confidence, drafted=drafted, accepted=accepted)
 
     def probabilities(self, prompt: Sequence[int], *, along: Sequence[int]) -> list[dict[int, float]]:

@@ -92,6 +92,12 @@ class Prompt:
                     raise PromptError(f"field {name!r} is {text[:80]!r}, which spells a control token") from error
             raise
 
+    def situation(self, values: Mapping[str, Value]) -> tuple[str, ...]:
+        """The observation's words and flags that the model reads, without its numbers: what the answer mostly hangs on,
+        and what comes again. Raises as ``request`` does.
+        """
+        return tuple(format_value(spec, values.get(spec.name)) for spec in self.places if spec.kind != "number")
+
     @property
     def places(self) -> tuple[FieldSpec, ...]:
         """The fields that it names, in its order."""

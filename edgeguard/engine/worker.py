@@ -4,9 +4,10 @@ It loads and warms up, says ``ready``, and answers requests until its channel cl
 ``edgeguard.messages``. With a profile the first rung of the ladder of plans runs whose bound fits; it refuses at once
 what fits none, and gives up when a miss has become more likely than not; without one the first goes on until the time
 is over. A request that is called off while it runs is answered all the same, ``finish = deadline``: the guard hears
-that the worker lives. One that waits is forgotten. The last answer of a rung is the draft of its next, as far as its
-price allows; a request may forbid it (``draft`` false), for comparisons, and name its ``rung``, for calibration. With
-``--full-head`` a pass has a logit for every token, as in a plain runtime, and requests may be ``token_by_token``.
+that the worker lives. One that waits is forgotten. A rung's last answer to the same words and flags is the draft of
+its next, as far as its price allows; a request may forbid it (``draft`` false), for comparisons, and name its ``rung``,
+for calibration. With ``--full-head`` a pass has a logit for every token, as in a plain runtime, and requests may be
+``token_by_token``.
 
 Whatever goes wrong in a request is its answer, ``finish = error``, and the next one is served. What keeps the worker
 from becoming ready is said in ``failed``, with the exit code that the process leaves with.

@@ -236,6 +236,19 @@ class TestRelease:
                 armed.advance(50)
         assert 9 <= len(armed.records) - count <= 11
 
+    @pytest.mark.parametrize("every_ms", [7, 13, 20, 33, 50, 66, 99, 110, 150, 170])
+    def test_a_source_that_is_faster_than_the_period_does_not_hurry_the_model(self, armed, every_ms):
+        count, next_ms = len(armed.records), 0
+        for at_ms in range(0, 4_000, 5):
+            if at_ms >= next_ms:
+                next_ms += every_ms
+                armed.observe()
+            asked, armed.request = armed.request, None
+            if asked:
+                armed.answer(request=asked)
+            armed.advance(5)
+        assert 18 <= len(armed.records) - count <= 25
+
     def test_jitter_of_a_tick_loses_none(self, armed):
         count = len(armed.records)
         for early_ms in (0, 15, 0, 19, 5, 0, 18, 0):

@@ -49,6 +49,8 @@ def is_raised() -> None:
 def is_held_back() -> None:
     """From now on it waits, also across ``exec``, for an ``ends_at_once``."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    if any(signal.setitimer(signal.ITIMER_REAL, 0)):  # it was to be raised again: ``exec`` would keep the alarm alone
+        signal.raise_signal(signal.SIGINT)
 
 
 def _unraised(what: UnraisableHookArgs) -> None:

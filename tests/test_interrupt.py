@@ -29,36 +29,33 @@ MARK = "EDGEGUARD_TEST_MARK"
 
 
 class Command:
-    """One command in a terminal of its own, which says what it has just imported."""
+    """One command in a terminal of its own, which says what it has just imported, into a file."""
 
-    def __init__(self, argv: Sequence[str]) -> None:
+    def __init__(self, argv: Sequence[str], log: Path) -> None:
+        self._log = log
         self._mark = secrets.token_hex(8)
-        self._process = subprocess.Popen(
-            argv,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-            env={**os.environ, MARK: self._mark, "PYTHONPROFILEIMPORTTIME": "1"},
-        )
-        self.said = ""
+        with log.open("wb") as stderr:
+            self._process = subprocess.Popen(
+                argv,
+                stdout=subprocess.DEVNULL,
+                stderr=stderr,
+                start_new_session=True,
+                env={**os.environ, MARK: self._mark, "PYTHONPROFILEIMPORTTIME": "1"},
+            )
+
+    @property
+    def said(self) -> str:
+        return self._log.read_text()
 
     def until_imported(self, module: str) -> None:
         """Until it says that this module has been imported."""
-        assert self._process.stderr is not None
-        for line in self._process.stderr:
-            self.said += line.decode()
-            if line.decode().endswith(f" {module}\n"):
-                return
-        raise AssertionError(f"ended before {module} was imported: {self.said}")
+        wait_for(lambda: f" {module}\n" in self.said, f"it imports {module}", stands=lambda: self.said, pause_s=0.002)
 
     def interrupt(self) -> int:
         """Ctrl-C; the exit code, once everybody has ended."""
-        assert self._process.stderr is not None
         os.killpg(self._process.pid, signal.SIGINT)
-        self.said += self._process.stderr.read().decode()
-        code = self._process.wait()
         wait_for(lambda: not self.alive(), "all that it has started ends", stands=self.alive)
-        return code
+        return self._process.wait()
 
     def alive(self) -> list[str]:
         """Every process that has our mark in its environment."""
@@ -70,14 +67,13 @@ class Command:
         return found
 
     def close(self) -> None:
-        if self._process.poll() is None:
-            self._process.kill()
-        self._process.communicate()
+        self._process.kill()
+        self._process.wait()
 
 
 @contextlib.contextmanager
-def begun(argv: Sequence[str]) -> Iterator[Command]:
-    command = Command(argv)
+def begun(argv: Sequence[str], folder: Path) -> Iterator[Command]:
+    command = Command(argv, folder / "said")
     try:
         yield command
     finally:
@@ -98,16 +94,16 @@ def endless(tmp_path: Path) -> list[str]:
 @pytest.mark.parametrize(
     "module", ["argparse", "edgeguard.errors", "edgeguard.config", "edgeguard.cli.simulate", "edgeguard.cli.commands"]
 )
-def test_while_a_command_imports_what_it_needs(endless: list[str], module: str) -> None:
-    with begun(endless) as command:
+def test_while_a_command_imports_what_it_needs(endless: list[str], tmp_path: Path, module: str) -> None:
+    with begun(endless, tmp_path) as command:
         command.until_imported(module)
         assert command.interrupt() in ENDED
         assert "Traceback" not in command.said
 
 
 @pytest.mark.parametrize("delay_s", [0.0, 0.02, 0.1, 0.5, 1.0])
-def test_while_it_works(endless: list[str], delay_s: float) -> None:
-    with begun(endless) as command:
+def test_while_it_works(endless: list[str], tmp_path: Path, delay_s: float) -> None:
+    with begun(endless, tmp_path) as command:
         command.until_imported("edgeguard.cli.commands")
         time.sleep(delay_s)
         assert command.interrupt() in ENDED
@@ -120,7 +116,7 @@ def test_while_a_guard_starts(tmp_path: Path, delay_s: float) -> None:
     with motors() as simulator:
         served = ServedRobot(Robot(tmp_path, simulator), Manager(tmp_path))
         try:
-            with begun(served.run_command) as command:
+            with begun(served.run_command, tmp_path) as command:
                 command.until_imported("edgeguard.cli.commands")
                 time.sleep(delay_s)
                 assert command.interrupt() in (0, *ENDED), "0 once it ticks: it ends as told"
@@ -133,7 +129,7 @@ def test_while_a_guard_starts(tmp_path: Path, delay_s: float) -> None:
 @pytest.mark.parametrize("delay_s", [0.0, 0.2, 0.5, 1.0, 2.0])
 def test_while_a_model_is_loaded_and_measured(tmp_path: Path, delay_s: float) -> None:
     config = write_config(tmp_path, ("./model", str(tiny_model(tmp_path))))
-    with begun([*EDGEGUARD, "bench", "--breakdown", str(config), "--requests", "100000"]) as command:
+    with begun([*EDGEGUARD, "bench", "--breakdown", str(config), "--requests", "100000"], tmp_path) as command:
         command.until_imported("edgeguard.bench.worker_client")
         time.sleep(delay_s)
         assert command.interrupt() in ENDED
@@ -189,13 +185,23 @@ def test_an_import_is_not_broken_off(tmp_path: Path) -> None:
 HELD = """
 import os, signal, sys
 from edgeguard import interrupt
-interrupt.is_held_back()
-signal.raise_signal(signal.SIGINT)
+sys.path.insert(0, sys.argv[1])
+{what}
 code = "from edgeguard import interrupt; print('begun', flush=True); interrupt.ends_at_once(); print('lives on')"
 os.execv(sys.executable, [sys.executable, "-c", code])
 """
 
 
-def test_what_is_held_back_comes_when_the_next_program_is_ready_for_it() -> None:
-    done = subprocess.run([sys.executable, "-c", HELD], capture_output=True, text=True, check=False)
+@pytest.mark.parametrize(
+    "what",
+    [
+        "interrupt.is_held_back(); signal.raise_signal(signal.SIGINT)",
+        "interrupt._AGAIN_S = 60.0; interrupt.is_raised(); import interrupted; interrupt.is_held_back()",
+    ],
+    ids=["one that comes now", "one that came in an import"],
+)
+def test_what_is_held_back_comes_when_the_next_program_is_ready_for_it(tmp_path: Path, what: str) -> None:
+    (tmp_path / "interrupted.py").write_text("import signal\nsignal.raise_signal(signal.SIGINT)\n")
+    argv = [sys.executable, "-c", HELD.format(what=what), str(tmp_path)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "begun\n", "")

@@ -12,9 +12,12 @@ first token of the answer is chosen, tokens per second are those of the answer o
 peak, start is until the prefix is cached.
 
 Two streams of questions: in both a third of the observation's fields changes from one to the next; in one the command
-stays, in the other it changes, too. The questions are chosen by the answers of plain decoding. ``floor`` is a pass of
-the observation and the whole draft, timed between the questions: what an unchanged command costs if all else is free.
-In the object that ``--json`` prints, a system's times are those of the unchanged command.
+stays, in the other it changes, too. The questions are chosen by the answers of plain decoding, of a worker that is not
+compared. What is said to the robot is one of eight phrases, so most of them come again; edgeguard's draft is what it
+answered to the phrase the last time, or, to one that it has not heard yet, what it answered last, and is run as far as
+it pays by the prices of passes, which are measured first. ``floor`` is a pass of the observation and the draft, timed
+between the questions: what an unchanged command costs if all else is free. In the object that ``--json`` prints, a
+system's times are those of the unchanged command.
 
 ``same answers`` should be all where the graph is the same (its passes of one token have other bits, which may decide a
 near tie); ~ is how far two ways to compute with one file agree; ≠ has other weights and enters no ratio.
@@ -45,6 +48,7 @@ from peers.llama_cpp import LlamaServer
 from peers.openvino import NAME as OPENVINO
 from peers.openvino import open_openvino
 from peers.ours import Edgeguard
+from peers.prices import write_prices
 from peers.system import AbsentError, System
 from peers.task import Question, Task, robot_on, walk
 from rich.console import Console
@@ -110,9 +114,10 @@ def measure(
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(TemporaryDirectory()))
         gguf = fetch(recipe.source, downloads=default_cache_dir() / "downloads", scratch=scratch, progress=progress)
-        ours = stack.enter_context(Edgeguard(config=config, folder=folder, task=task))
+        prices = write_prices(config, scratch / "prices.json", progress=progress)
+        floor = stack.enter_context(Edgeguard(config=config, folder=folder, task=task))
         streams = {
-            stream: _questions(config, task, ours, requests=arguments.requests, changing=stream == CHANGED)
+            stream: _questions(config, task, floor, requests=arguments.requests, changing=stream == CHANGED)
             for stream in _progress_over(STREAMS, "choosing questions", progress)
         }
         example = streams[UNCHANGED][0]
@@ -126,19 +131,19 @@ def measure(
         if arguments.provider != "cpu":
             absent |= dict.fromkeys((LLAMA, OPENVINO), "it is asked on the CPU only")
             peers = {name: opening for name, opening in peers.items() if name not in absent}
+        ours = stack.enter_context(Edgeguard(config=config, folder=folder, task=task, prices=prices))
         systems: list[System] = [ours]
         for name in _progress_over(tuple(peers), "starting", progress):
             try:
                 systems.append(stack.enter_context(peers[name]()))
             except AbsentError as error:
                 absent[name] = str(error)
-        floor = stack.enter_context(Edgeguard(config=config, folder=folder, task=task))
         held = hold(systems, floor, streams, progress=progress)
         return figures(held.samples, held.floors, systems), held, _sizes(task, held.samples, streams)
 
 
-def _questions(config: Config, task: Task, ours: Edgeguard, *, requests: int, changing: bool) -> list[Question]:
-    fields = walk(config, count=needed(requests), changing=changing, answer=ours.answer)
+def _questions(config: Config, task: Task, chooser: Edgeguard, *, requests: int, changing: bool) -> list[Question]:
+    fields = walk(config, count=needed(requests), changing=changing, answer=chooser.answer)
     return [task.question(one) for one in fields]
 
 

@@ -1,11 +1,12 @@
-"""Time to command with the last answer as a draft, and without; in one run of one worker.
+"""Time to command with a draft, which is what was answered to the same words the last time, and without, in one run.
 
     python calibration/drafts.py [CONFIG] [--requests 60] [--profile FILE] [--json]
 
 Two streams of observations: *steady* ones, whose numbers change and whose words do not, so that the command mostly
-stays, and *varied* ones. Both ways alternate in random order at the robot's period; each gets every observation, none
-of which it finds cached. With a profile a draft is run as far as it pays, without one always whole. Time runs from
-handing the observation over to the parsed answer in our hands. Ratios are of medians, with a bootstrap interval.
+stays, and *varied* ones, whose words are the field's examples: the same few come again and again. Both ways alternate
+in random order at the robot's period, in one worker; each gets every observation, none of which it finds cached. With a
+profile a draft is run as far as it pays, without one always whole. Time runs from handing the observation over to the
+parsed answer in our hands. Ratios are of medians, with a bootstrap interval.
 ``same_answers`` counts where both ways said the same: all of them, or it is a defect.
 """
 

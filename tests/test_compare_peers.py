@@ -15,6 +15,7 @@ from peers.contest import CHANGED, UNCHANGED, Sample, hold, needed
 from peers.figures import figures
 from peers.llama_cpp import LlamaServer
 from peers.ours import Edgeguard
+from peers.prices import write_prices
 from peers.system import AbsentError, ChildSystem, System, Timed, Weights
 from peers.task import ROBOT, Question, Task, robot_on, walk
 
@@ -165,6 +166,18 @@ def test_everybody_is_asked_by_turns(config: Config, folder: Path, task: Task) -
     assert all(0 < one.first_ms <= one.elapsed_ms for one in samples)
     assert found.over_floor > 0
     assert found.rows[1].rss_mb > 10
+
+
+def test_its_drafts_go_by_the_prices_of_this_machine(folder: Path, tmp_path: Path) -> None:
+    quick = "[timing]\nperiod_ms = 40\ndeadline_ms = 40\ntick_ms = 10\nmax_age_ms = 10\n\n[model]"
+    config = load_config(write_config(tmp_path, ("[model]", quick), ("./model", str(folder))))
+    prices = write_prices(config, tmp_path / "prices.json", progress=silent, busy_limit=math.inf)
+    task = Task(read_model_parts(config=config, folder=folder))
+    asked = task.question(next(draw_fields(config)))
+    with Edgeguard(config=config, folder=folder, task=task, prices=prices) as ours:
+        first, *others = [ours.ask(asked) for _ in range(20)]
+    assert {str(one.values) for one in others} == {str(first.values)}
+    assert len(others[-1].passes) <= len(first.passes)
 
 
 class Stated(System):

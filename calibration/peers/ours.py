@@ -1,4 +1,5 @@
-"""edgeguard itself, as a robot runs it: the real worker process with its drafts. Also the price of its own floor."""
+"""edgeguard itself, as a robot runs it: the real worker process, its drafts and its prices. Also the price of its own
+floor."""
 
 from __future__ import annotations
 
@@ -19,14 +20,16 @@ LIMIT_NS = 30 * NS_PER_S
 
 
 class Edgeguard(System):
-    """The worker behind its channel. ``ask`` takes the observation's fields: it writes their text itself."""
+    """The worker behind its channel. ``ask`` takes the observation's fields: it writes their text itself. Without
+    ``prices`` drafts are run whole, whether that pays or not.
+    """
 
     name = "edgeguard"
     weights = Weights.GRAPH
 
-    def __init__(self, *, config: Config, folder: Path, task: Task) -> None:
+    def __init__(self, *, config: Config, folder: Path, task: Task, prices: Path | None = None) -> None:
         began_ns = CLOCK.now_ns()
-        self._client = WorkerClient.start(argv=worker_argv(config.file, None, models=[folder]), clock=CLOCK)
+        self._client = WorkerClient.start(argv=worker_argv(config.file, prices, models=[folder]), clock=CLOCK)
         ready = self._client.wait_ready(progress=silent)
         self.start_s = (CLOCK.now_ns() - began_ns) / NS_PER_S
         self.pid = self._client.worker_pid

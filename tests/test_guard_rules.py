@@ -189,6 +189,7 @@ class TestInTheGuard:
         rig.advance(300)
         assert rig.sent[-1][1].action is Action.STOP
         assert rig.state.rule == "obstacle"  # unknown, so the stop
+        assert rig.named("rule") == ["creep away", "obstacle (its condition is unknown)"]
 
     @pytest.mark.parametrize(("left_ns", "action"), [(1_000_000, Action.MOVE), (999_999, Action.STOP)])
     def test_its_last_frame_lives_for_a_millisecond(self, left_ns, action):

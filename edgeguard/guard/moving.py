@@ -15,7 +15,7 @@ from edgeguard.guard.envelope import Verdict, admit
 from edgeguard.guard.events import EventName, event
 from edgeguard.guard.mapping import as_float32
 from edgeguard.guard.ramp import brake, follow, start_of
-from edgeguard.guard.rules import choose, engaged_rails, number
+from edgeguard.guard.rules import choose, engaged_rails, holds, number
 from edgeguard.guard.settings import AxisLimits, Motive
 from edgeguard.guard.state import AxisMotion, Motion
 from edgeguard.guard.turn import Turn
@@ -36,14 +36,15 @@ class Intent:
 
 def intend(turn: Turn) -> Intent:
     """What is to be done now. Stops only, unless the guard is armed with a living command, or a rule moves."""
-    rule, intent = None, None
+    rule, intent, detail = None, None, ""
     if turn.mode is Mode.ARMED:
         intent = _model(turn)
     elif turn.mode is Mode.INTERVENING:
         motive = choose(turn.settings.motives, turn.view, may_move=_may_move(turn))
         rule, intent = motive.name, _rule(turn, motive)
+        detail = rule if holds(motive, turn.view) else f"{rule} (its condition is unknown)"
     if rule != turn.rule and rule is not None:
-        turn.events.append(event(turn.now_ns, EventName.RULE, rule))
+        turn.events.append(event(turn.now_ns, EventName.RULE, detail))
     turn.rule = rule
     return intent or _stop(turn, Grade.COMFORTABLE)
 

@@ -138,6 +138,9 @@ HELLO = Hello(nonce=0xDEADBEEF, axis_count=2)
 WELCOME = Welcome(nonce=0xDEADBEEF, session=0x01020304, axis_count=2, link_timeout_ms=80)
 NEXT = replace(COMMAND, axes={"linear": -0.125, "angular": 2.0})
 
+INFINITE = struct.pack("<I6f", 5, *(math.inf,) * 6)
+"""The payload of a MAVLink message of six numbers."""
+
 VECTORS = cobs_vectors.load()
 KEYED = cobs_vectors.load("cobs-keyed.json")
 
@@ -360,6 +363,16 @@ def test_feedback_may_lack_an_axis_and_say_what_is_of_no_interest() -> None:
     assert echo.axes == {"linear": None, "angular": None}
 
 
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [("text", b"o 1e999 -1e999\n"), ("odrive-ascii", b"0 1e999*125\n0 -1e999*80\n0*48\n0*48\n")],
+)
+def test_a_number_beyond_every_float_is_no_reading(name: str, line: bytes) -> None:
+    (echo,) = CASES[name].make().feed(line)
+    assert isinstance(echo, Echo)
+    assert echo.axes == {"linear": None, "angular": None}
+
+
 def test_a_check_sum_is_that_of_nmea() -> None:
     codec = make_codec("text", axes=["x"], options={"format": "$GPGLL {x:.1f}\n", "checksum": "xor"})
     command = Command(axes={"x": 1.0}, action=Action.MOVE, session=0, sequence=0, life_ms=80)
@@ -447,6 +460,21 @@ def test_mavlink_measures_along_the_heading_and_hears_one_vehicle() -> None:
     assert isinstance(echo, Echo)
     assert echo.axes == pytest.approx({"linear": 0.25, "angular": -0.5}, rel=1e-5)
     assert (echo.flags, echo.controller_ms) == (MotorFlag.FAULT, 7)
+
+
+@settings(max_examples=60, deadline=None)
+@given(frames=st.lists(st.tuples(st.sampled_from((0, 1, 30, 32, 84, 253)), st.binary(max_size=60)), max_size=8))
+def test_whatever_a_vehicle_says_soundly_is_no_error(frames: list[tuple[int, bytes]]) -> None:
+    from pymavlink.dialects.v20 import common
+
+    codec, line = CASES["mavlink"].make(), b""
+    for message_id, payload in [*frames, (30, INFINITE), (32, INFINITE)]:
+        body = bytes((len(payload), 0, 0, 0, 1, 1, message_id, 0, 0)) + payload
+        check = common.x25crc(body + bytes((common.mavlink_map[message_id].crc_extra,))).crc
+        line += b"\xfd" + body + struct.pack("<H", check)
+    said = [message for message in codec.feed(line) if isinstance(message, Echo)]
+    assert said[-1].axes == {"linear": None, "angular": None}
+    assert all(value is None or math.isfinite(value) for echo in said for value in echo.axes.values())
 
 
 def test_mavlink_of_another_dialect_is_skipped_and_is_no_damage() -> None:

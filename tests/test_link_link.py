@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import select
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -9,15 +10,18 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from patience import wait_for
 
 from edgeguard.clock import NS_PER_MS, NS_PER_S
 from edgeguard.errors import LinkError
 from edgeguard.link import Codec, Link, SerialPort, make_codec
 from edgeguard.link.controller_core import ControllerCore
 from edgeguard.link.motor import MotorAxis
+from edgeguard.link.opening import Opening
+from edgeguard.link.port import READ_LIMIT_BYTES
 from edgeguard.link.pty_port import PtyPort
 from edgeguard.types import Action, SetPoint
-from edgeguard.types.wire import Command, Echo, Feedback, Hello, LinkState, MotorFlag, Sent, Welcome
+from edgeguard.types.wire import Command, Echo, Feedback, Hello, LinkState, LinkStatus, MotorFlag, Sent, Welcome
 
 AXES = ("linear", "angular")
 ECHO_TIMEOUT_MS = 300
@@ -129,7 +133,7 @@ def test_a_handshake_gives_a_session_and_commands_are_echoed(bench: Bench) -> No
     echo = bench.link.status.echo
     assert echo is not None
     assert (echo.sequence, echo.flags) == (2, MotorFlag.MOVING)
-    assert bench.link.status.echo_received_ns == bench.now_ns - 20 * NS_PER_MS
+    assert bench.link.status.echo_received_ns == bench.now_ns - 20 * NS_PER_MS, "when the command was sent"
     assert bench.link.status.written == 4, "a hello and three commands"
     assert len(bench.core.log.received) == 3
 
@@ -391,12 +395,109 @@ def test_an_echo_that_is_played_again_or_of_no_command_is_not_believed(
         bench.send()
     bench.peer.write(bench.codec.encode(echo(sequence=1, controller_ms=20)))
     bench.hear()
-    heard_ns = bench.link.status.echo_received_ns
+    heard = bench.link.status.echo
     bench.tick()
     bench.peer.write(bench.codec.encode(echo(sequence=sequence, controller_ms=controller_ms)))
     bench.hear()
-    assert (bench.link.status.echo_received_ns != heard_ns) is believed
+    assert (bench.link.status.echo != heard) is believed
     assert bench.link.status.foreign == (not believed)
+
+
+def test_an_echo_counts_from_the_command_that_it_answers_however_long_it_was_on_its_way(bench: Bench) -> None:
+    bench.shake_hands()
+    sent_ns = []
+    for _ in range(11):
+        sent_ns.append(bench.now_ns)
+        bench.send()
+        bench.tick()
+    for number in (0, 3):
+        bench.peer.write(bench.codec.encode(echo(sequence=number, controller_ms=20 * number)))
+        bench.hear()
+        assert bench.link.status.echo_received_ns == sent_ns[number]
+    bench.peer.write(bench.codec.encode(echo(sequence=3, controller_ms=65)))
+    bench.hear()
+    assert bench.link.status.echo_received_ns == sent_ns[3] + 5 * NS_PER_MS, "it says the same once more, later"
+
+
+def test_echoes_that_all_come_too_late_are_silence(bench: Bench) -> None:
+    bench.shake_hands()
+    late = ECHO_TIMEOUT_MS // 20 + 2
+    for number in range(40):
+        bench.send()
+        if number >= late and bench.link.status.up:
+            bench.peer.write(bench.codec.encode(echo(sequence=number - late, controller_ms=number)))
+            bench.hear_if_any()
+        bench.tick()
+    assert bench.link.status.problem == "no echo for 300 ms"
+
+
+def test_old_echoes_of_our_own_session_do_not_cost_it(bench: Bench) -> None:
+    bench.shake_hands()
+    bench.send()
+    for _ in range(6):  # a line that says everything twice and more
+        bench.peer.write(bench.codec.encode(echo(sequence=0)))
+        bench.hear()
+    assert (bench.link.status.up, bench.link.status.foreign) == (True, 5)
+
+
+class Waterfall:
+    """A port with a peer that never stops talking."""
+
+    def __init__(self) -> None:
+        self.lost: str | None = None
+        self.written = self.superseded = self.n_bytes = 0
+
+    def fileno(self) -> int:
+        return -1
+
+    def offer(self, frame: bytes) -> bool:
+        return self.flush_some()
+
+    def flush_some(self) -> bool:
+        return True
+
+    def read(self) -> bytes:
+        self.n_bytes += READ_LIMIT_BYTES
+        return b"\x01\0" * (READ_LIMIT_BYTES // 2)
+
+    def close(self) -> None:
+        pass
+
+
+def test_however_often_it_is_polled_it_takes_in_so_many_bytes_per_tick() -> None:
+    port = Waterfall()
+    link = Link(open_port=lambda: port, codec=make_codec("cobs", axes=AXES), axis_count=2, echo_timeout_ns=NS_PER_S)
+    for tick in range(1, 4):
+        for poll in range(1_000):
+            link.poll(now_ns=20 * NS_PER_MS * tick + poll)
+        assert port.n_bytes <= tick * 4_096
+
+
+def test_a_port_that_hangs_while_it_is_opened_holds_nobody_up(tmp_path: Path) -> None:
+    fifo, opened = tmp_path / "fifo", list[Waterfall]()
+    os.mkfifo(fifo)
+
+    def open_port() -> Waterfall:
+        with fifo.open("rb") as hung:  # until somebody writes
+            if hung.read() != b"well":
+                raise LinkError("fifo: cannot be opened (Input/output error)")
+        opened.append(Waterfall())
+        return opened[-1]
+
+    codec = make_codec("cobs", axes=AXES)
+    link = Link(open_port=Opening(open_port), codec=codec, axis_count=2, echo_timeout_ns=NS_PER_S)
+    ticks = count(1)
+
+    def tick() -> LinkStatus:
+        return link.poll(now_ns=next(ticks) * 20 * NS_PER_MS)
+
+    assert {tick().state for _ in range(500)} == {LinkState.LOST}
+    fifo.write_bytes(b"ill")
+    wait_for(lambda: tick().problem == "fifo: cannot be opened (Input/output error)", "it gives up")
+    assert {tick().state for _ in range(500)} == {LinkState.LOST}, "it is tried again"
+    fifo.write_bytes(b"well")
+    wait_for(lambda: tick().state is LinkState.HANDSHAKING, "it opens")
+    assert len(opened) == 1
 
 
 def test_answers_that_cannot_be_read_are_named_while_hands_are_shaken(bench: Bench) -> None:

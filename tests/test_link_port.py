@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import array
+import fcntl
 import os
 import select
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +21,7 @@ from edgeguard.link import SerialPort
 from edgeguard.link.pty_port import PtyPort
 
 NOBODY = 65_534
+TCGETS2 = 0x802C542A  # <asm-generic/ioctls.h>
 PATIENCE_S = 30.0
 
 
@@ -194,6 +198,33 @@ def test_opening_throws_away_what_arrived_before(peer: PtyPort) -> None:
     fresh = SerialPort(path=str(peer.path), baud=115_200)
     assert fresh.read() == b""
     fresh.close()
+
+
+@pytest.mark.parametrize("baud", [115_200, 250_000])
+def test_whatever_the_terminal_was_set_to_every_byte_arrives_as_it_is(peer: PtyPort, baud: int) -> None:
+    near = os.open(peer.path, os.O_RDWR | os.O_NOCTTY)
+    attributes = termios.tcgetattr(near)
+    attributes[0] |= termios.BRKINT | termios.PARMRK | termios.ISTRIP | termios.ICRNL | termios.IXON | termios.IXANY
+    attributes[1] |= termios.OPOST | termios.ONLCR
+    attributes[2] |= termios.CSTOPB | termios.PARENB | termios.CRTSCTS
+    attributes[3] |= termios.ICANON | termios.ECHO | termios.ISIG | termios.IEXTEN
+    termios.tcsetattr(near, termios.TCSANOW, attributes)
+    os.close(near)
+    port = SerialPort(path=str(peer.path), baud=baud)
+    every_byte = bytes(range(256))
+    peer.write(every_byte)
+    assert read_until(port, every_byte) == every_byte
+    port.offer(every_byte)
+    assert read_until(peer, every_byte) == every_byte
+    read, _, control, local, *_ = termios.tcgetattr(port.fileno())
+    assert not read & (termios.BRKINT | termios.IXON | termios.IXOFF | termios.ICRNL)
+    assert read & termios.IGNBRK, "a break must not throw away what is on its way"
+    assert not control & (termios.CSTOPB | termios.PARENB | termios.CRTSCTS)
+    assert not local & (termios.ECHO | termios.ISIG | termios.ICANON)
+    speed = array.array("i", [0] * 16)  # struct termios2: its last number is the speed
+    fcntl.ioctl(port.fileno(), TCGETS2, speed)
+    assert speed[10] == baud
+    port.close()
 
 
 def test_wildcards_name_one_port_whatever_it_is_called_now(tmp_path: Path) -> None:

@@ -84,7 +84,8 @@ def board(folder: Path) -> Iterator[tuple[Cable, Path]]:
 
 def actions(log: Path) -> list[tuple[int, str, float]]:
     """``(ms of the monotonic clock, action, speed)`` of everything that was carried out."""
-    lines = [line.split() for line in log.read_text().splitlines() if "reply" not in line]
+    whole = log.read_text().rpartition("\n")[0]  # the last line may be being written
+    lines = [line.split() for line in whole.splitlines() if "reply" not in line]
     return [(int(ms), action, float(axes[0]) if axes else 0.0) for ms, action, *axes in lines]
 
 

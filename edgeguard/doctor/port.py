@@ -100,7 +100,7 @@ def check_round_trip(patient: Patient) -> Iterator[Finding]:
         greeted, sent_ns, took_ns = False, None, list[int]()
         while (now_ns := clock.now_ns()) < give_up_ns and len(took_ns) < ECHOES:
             status = wire.poll(now_ns=now_ns)
-            if sent_ns is not None and (status.echo_received_ns or 0) > sent_ns:
+            if sent_ns is not None and (status.echo_received_ns or 0) >= sent_ns:
                 took_ns.append(clock.now_ns() - sent_ns)
                 sent_ns = None
                 if took_ns[-1] <= config.timing.tick_ns:

@@ -196,7 +196,8 @@ class MavlinkCodec:
             self._attitude = frame
         elif kind == "LOCAL_POSITION_NED" and self._attitude is not None:
             attitude, self._attitude = self._attitude, None
-            along = frame.vx * math.cos(attitude.yaw) + frame.vy * math.sin(attitude.yaw)
+            yaw = attitude.yaw if math.isfinite(attitude.yaw) else math.nan  # the cosine of infinity is an error
+            along = frame.vx * math.cos(yaw) + frame.vy * math.sin(yaw)
             axes = self._axes(forward=along, turn=-attitude.yawspeed)
             return Echo(
                 session=0, sequence=0, flags=self._flags, life_ms=0, axes=axes, controller_ms=frame.time_boot_ms

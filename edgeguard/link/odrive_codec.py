@@ -19,6 +19,7 @@ watchdog: every ``v`` feeds it, and when it bites, the axis is disarmed and coas
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import reduce
@@ -155,9 +156,8 @@ class OdriveCodec:
         if len(moving) != len(self._motors):
             self.corrupt += 1
             return []
-        axes: dict[str, float | None] = {
-            name: turns / self._turns[name] for name, turns in zip(self._motors, moving, strict=True)
-        }
+        values = {name: turns / self._turns[name] for name, turns in zip(self._motors, moving, strict=True)}
+        axes = {name: value if math.isfinite(value) else None for name, value in values.items()}
         return [Echo(session=0, sequence=0, flags=flags, life_ms=0, axes=axes, controller_ms=0)]
 
     def _forget(self) -> None:

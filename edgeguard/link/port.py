@@ -29,8 +29,8 @@ import serial
 from edgeguard.errors import LinkError
 from edgeguard.link.holders import port_holders, suspects_running
 
-READ_LIMIT_BYTES = 4096
-"""What one read takes at most; a tty's own buffer is as large. At 1 Mbaud a 20 ms tick brings 2,000 bytes."""
+READ_LIMIT_BYTES = 1024
+"""What one read takes at most. At 1 Mbaud a 20 ms tick brings 2,000 bytes."""
 
 
 class SerialPort:
@@ -41,7 +41,7 @@ class SerialPort:
 
         ``name_holder``: look for whoever is in the way, which takes longer than a tick.
         """
-        self.path = _resolve(path)
+        self.path = find_port(path, name_holder=name_holder)
         self._fd, self.latency = _open(self.path, baud=baud, name_holder=name_holder)
         self._rest = b""  # of the frame that has been begun
         self._slot = b""
@@ -127,9 +127,13 @@ class SerialPort:
         return int(struct.unpack("i", answer)[0])
 
 
-def _resolve(path: str) -> str:
-    """The one port that a name with wildcards stands for."""
+def find_port(path: str, *, name_holder: bool = False) -> str:
+    """The name of the port that is there: of one with wildcards, what it stands for. Waits for no device."""
     if not glob.has_magic(path):
+        try:
+            os.stat(path)  # noqa: PTH116 (as the guard asks at every tick)
+        except OSError as error:
+            raise LinkError(f"{path}: {_explain(path, error, name_holder=name_holder)}") from error
         return path
     found = sorted(glob.glob(path))  # noqa: PTH207 (relative names too)
     if len(found) == 1:
@@ -152,12 +156,20 @@ def _open(path: str, *, baud: int, name_holder: bool) -> tuple[int, str]:
         raise LinkError(f"{path}: {_explain(path, error, name_holder=name_holder)}") from error
     try:
         fcntl.ioctl(opened.fd, termios.TIOCEXCL)
+        _ignore_breaks(opened.fd)
         # A duplicate shares the lock and the settings; pyserial's own descriptor and its four pipe ends go.
         return os.dup(opened.fd), _ask_for_low_latency(opened)
-    except OSError as error:
+    except (OSError, termios.error) as error:
         raise LinkError(f"{path}: {_explain(path, error, name_holder=name_holder)}") from error
     finally:
         opened.close()
+
+
+def _ignore_breaks(fd: int) -> None:
+    """pyserial leaves BRKINT as it is (``stty sane`` sets it), and then a break throws away what is on its way."""
+    attributes = termios.tcgetattr(fd)
+    attributes[0] = attributes[0] & ~termios.BRKINT | termios.IGNBRK
+    termios.tcsetattr(fd, termios.TCSANOW, attributes)
 
 
 def _close(fd: int) -> None:

@@ -17,6 +17,7 @@ comes late is obeyed. A damaged line costs itself, and the next one when it was 
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
@@ -138,8 +139,8 @@ class TextCodec:
         feedback = None if self._feedback is None else self._feedback.read(text)
         if feedback is None:
             return None
-        texts = {name: feedback.get(name, "nan") for name in self._axes}
-        return _echo({name: None if text == "nan" else float(text) for name, text in texts.items()})
+        values = {name: float(feedback.get(name, "nan")) for name in self._axes}
+        return _echo({name: value if math.isfinite(value) else None for name, value in values.items()})
 
     def _read_command(self, texts: Mapping[str, str]) -> Command | None:
         axes = {name: float(texts[name]) for name in self._axes}

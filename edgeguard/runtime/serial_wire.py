@@ -14,6 +14,8 @@ from edgeguard.guard.standstill import standstill_proof
 from edgeguard.guard.stopping import rest_assumed_ns
 from edgeguard.link import Carries, Codec, Link, SerialPort, expiry_of, feedback_of, guarantee, make_codec
 from edgeguard.link.key_file import read_key
+from edgeguard.link.opening import Opening
+from edgeguard.link.port import find_port
 from edgeguard.types import Action, LinkStatus, SetPoint
 from edgeguard.types.wire import NS_PER_BYTE_AT_1_BAUD, Expiry, wire_time_ns
 
@@ -37,10 +39,11 @@ class SerialWire:
         self.guarantee = wire_guarantee(config)
         self._path = path
         self._at_start = False
+        self._opening = Opening(self._open)
         self._port_note = ""
         self._timeout_ms = round(ms_from_ns(config.link.timeout_ns))
         self._link = Link(
-            open_port=self._open,
+            open_port=self._open_at_some_time,
             codec=wire_codec(config),
             axis_count=len(config.axes),
             echo_timeout_ns=config.link.echo_timeout_ns,
@@ -74,6 +77,13 @@ class SerialWire:
 
     def close(self) -> None:
         self._link.close()
+
+    def _open_at_some_time(self) -> SerialPort | None:
+        """At the start at once; later nobody waits for it, and no thread is made while the adapter is unplugged."""
+        if self._at_start:
+            return self._open()
+        find_port(self._path)
+        return self._opening()
 
     def _open(self) -> SerialPort:
         port = SerialPort(path=self._path, baud=self._baud, name_holder=self._at_start)

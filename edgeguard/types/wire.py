@@ -152,8 +152,10 @@ class Sent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkStatus:
-    """How the link stands, and the last echo of the present session with its monotonic time of receipt.
+    """How the link stands, and the last echo of the present session.
 
+    ``echo_received_ns``: how old the echo is, by the monotonic clock; one of a numbered command counts from when that
+    was sent, so that a slow line, or a guard that was paused, does not make old measurements new.
     ``generation`` rises with every session, so that whoever sees it change drops what belongs to an earlier one.
     ``problem`` is for people: why the link is not up. The rest are counters since the start.
     """

@@ -19,17 +19,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import re
 import statistics
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from importlib import resources
 from itertools import islice
 from pathlib import Path
 
+from edgeguard.bench.asking import PATIENCE_NS, Asked, ask
+from edgeguard.bench.bootstrap import ratio_interval
 from edgeguard.bench.observations import draw_fields
 from edgeguard.bench.subject import model_folder
 from edgeguard.bench.worker_client import WorkerClient
@@ -37,11 +38,10 @@ from edgeguard.clock import NS_PER_S, SystemClock, ms_from_ns
 from edgeguard.config import Config, load_config
 from edgeguard.model.progress import silent
 from edgeguard.runtime.worker_command import worker_argv
-from edgeguard.types import Answer, Finish, Observation, Request, Value
+from edgeguard.types import Value
 
 SEED = 1
 WARM_UP = 6
-LIMIT_NS = 30 * NS_PER_S
 SIZES = (2, 4, 8, 16, 32)
 WAYS = ("token_by_token", "merged", "cut")
 
@@ -56,40 +56,31 @@ class Heads:
         folder = model_folder(config)
         for name in ("full", "cut"):
             argv = worker_argv(config.file, None, models=[folder], full_head=name == "full")
-            before = _grandchildren()
             began_ns = self.clock.now_ns()
             worker = stack.enter_context(WorkerClient.start(argv=argv, clock=self.clock))
             ready = worker.wait_ready(progress=silent)
-            (pid,) = _grandchildren() - before
             self.workers[name] = worker
             self.facts[name] = {
                 "head": ready.identity["head"],
                 "start_s": round((self.clock.now_ns() - began_ns) / NS_PER_S, 2),
-                "pid": pid,
             }
 
-    def ask(self, way: str, request: Request) -> tuple[float, Answer]:
-        """Milliseconds and the answer."""
+    def ask(self, way: str, fields: Mapping[str, Value]) -> Asked:
         worker = self.workers["cut" if way == "cut" else "full"]
-        reply = worker.ask(request, admit=False, limit_ns=LIMIT_NS, token_by_token=way == "token_by_token")
-        if reply.answer.finish is not Finish.COMPLETE:
-            raise SystemExit(f"the worker ended a request as {reply.answer.finish.value}: {reply.answer.detail}")
-        return ms_from_ns(reply.received_ns - request.observation.captured_ns), reply.answer
+        return ask(worker, fields, clock=self.clock, token_by_token=way == "token_by_token")
 
     def memory(self) -> None:
         """Add the resident memory of each worker, now and at its peak, to the facts."""
-        for facts in self.facts.values():
-            status = Path(f"/proc/{facts.pop('pid')}/status").read_text()
-            for name, key in (("rss_mb", "VmRSS"), ("peak_mb", "VmHWM")):
-                facts[name] = int(re.search(rf"{key}:\s+(\d+)", status)[1]) // 1024
+        for name, worker in self.workers.items():
+            status = Path(f"/proc/{worker.worker_pid}/status").read_text()
+            for figure, key in (("rss_mb", "VmRSS"), ("peak_mb", "VmHWM")):
+                self.facts[name][figure] = int(re.search(rf"{key}:\s+(\d+)", status)[1]) // 1024
 
 
 def measure(config_file: Path, *, requests: int, repeats: int) -> dict[str, object]:
     """Milliseconds and passes of each way over so many requests, and of passes over so many of each size."""
     config, draw = load_config(config_file), random.Random(SEED)
-    times: dict[str, list[float]] = {way: [] for way in WAYS}
-    passes: dict[str, list[int]] = {way: [] for way in WAYS}
-    said: dict[str, dict[int, object]] = {way: {} for way in WAYS}
+    found: dict[str, dict[int, Asked]] = {way: {} for way in WAYS}
     questions = list(islice(draw_fields(config, seed=SEED), requests))
     with ExitStack() as stack:
         heads = Heads(config, stack=stack)
@@ -100,25 +91,32 @@ def measure(config_file: Path, *, requests: int, repeats: int) -> dict[str, obje
                 asked = (number + WAYS.index(way) * requests // len(WAYS)) % requests
                 clock.sleep_until_ns(due_ns)
                 due_ns = max(due_ns, clock.now_ns()) + config.timing.period_ns
-                elapsed_ms, answer = heads.ask(way, _request(questions[asked], clock.now_ns()))
+                reply = heads.ask(way, questions[asked])
                 if number >= 0:
-                    said[way][asked] = answer.values
-                    times[way].append(elapsed_ms)
-                    passes[way].append(len(answer.passes))
+                    found[way][asked] = reply
         sweep = _sweep(heads, repeats=repeats)
         heads.memory()
+    answers = {way: [found[way][at].answer for at in range(requests)] for way in WAYS}
+    times = {way: [ms_from_ns(found[way][at].elapsed_ns) for at in range(requests)] for way in WAYS}
     medians = {way: statistics.median(times[way]) for way in WAYS}
     return {
         "requests": requests,
         **{
-            way: {"p50_ms": medians[way], "max_ms": max(times[way]), "passes": statistics.median(passes[way])}
+            way: {
+                "p50_ms": medians[way],
+                "max_ms": max(times[way]),
+                "passes": statistics.median(len(answer.passes) for answer in answers[way]),
+            }
             for way in WAYS
         },
-        "same_answers": {way: sum(said[way][at] == said["cut"][at] for at in range(requests)) for way in WAYS[:2]},
+        "same_answers": {
+            way: sum(one.values == cut.values for one, cut in zip(answers[way], answers["cut"], strict=True))
+            for way in WAYS[:2]
+        },
         **{
             f"ratio_{ours}_{theirs}": {
                 "p50": medians[ours] / medians[theirs],
-                "interval_95": interval(times[ours], times[theirs], draw=draw),
+                "interval_95": ratio_interval(times[ours], times[theirs], draw=draw),
             }
             for ours, theirs in (("merged", "token_by_token"), ("cut", "merged"), ("cut", "token_by_token"))
         },
@@ -127,46 +125,19 @@ def measure(config_file: Path, *, requests: int, repeats: int) -> dict[str, obje
     }
 
 
-def _request(fields: Mapping[str, Value], now_ns: int) -> Request:
-    return Request(
-        request_id=now_ns & 0xFFFF_FFFF,
-        epoch=1,
-        observation=Observation(fields=fields, captured_ns=now_ns),
-        answer_by_ns=now_ns + LIMIT_NS,
-    )
-
-
 def _sweep(heads: Heads, *, repeats: int) -> dict[str, dict[str, float]]:
     """Median milliseconds of a pass by its size, both heads by turns, five at a time."""
     elapsed: dict[int, dict[str, list[int]]] = {size: {"full": [], "cut": []} for size in SIZES}
     for _ in range(max(1, repeats // 5)):
         for size in SIZES:
             for name, worker in heads.workers.items():
-                (row,) = worker.sweep(sizes=[size], repeats=6, limit_ns=LIMIT_NS)
+                (row,) = worker.sweep(sizes=[size], repeats=6, limit_ns=PATIENCE_NS)
                 elapsed[size][name] += row.elapsed_ns[1:]
     rows = {}
     for size, by_head in elapsed.items():
         full, cut = (statistics.median(by_head[name]) / 1e6 for name in ("full", "cut"))
         rows[str(size)] = {"full": round(full, 2), "cut": round(cut, 2), "ratio": round(cut / full, 3)}
     return rows
-
-
-def _grandchildren() -> set[int]:
-    """The workers: what the spawners that we started have started."""
-    return {worker for spawner in _children(os.getpid()) for worker in _children(spawner)}
-
-
-def _children(pid: int) -> list[int]:
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def interval(ours: Sequence[float], theirs: Sequence[float], *, draw: random.Random) -> tuple[float, float]:
-    """The central 95 % of the ratio of medians over 1,000 resamplings."""
-    ratios = sorted(
-        statistics.median(draw.choices(ours, k=len(ours))) / statistics.median(draw.choices(theirs, k=len(theirs)))
-        for _ in range(1_000)
-    )
-    return ratios[25], ratios[974]
 
 
 def main() -> int:

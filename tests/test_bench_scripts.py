@@ -17,7 +17,7 @@ from edgeguard.bench.calibration.sample import Look
 from edgeguard.board import FixedKernel
 from edgeguard.cli.commands import build_parser
 from edgeguard.clock import NS_PER_MS, SystemClock
-from edgeguard.config.load import tomllib
+from edgeguard.config.toml import tomllib
 from edgeguard.model.progress import Progress, silent
 
 CLOCK = SystemClock()

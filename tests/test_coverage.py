@@ -13,8 +13,8 @@ from bench_robot import made_profile
 
 from edgeguard.bench.calibration.coverage import (
     TURN,
+    CellCoverage,
     Coverage,
-    bootstrap,
     check_bounds,
     read_coverage,
     take_turns,
@@ -80,24 +80,39 @@ def test_in_service_a_bound_is_of_the_dearest_answer_and_so_less_is_beyond_it() 
         assert cell.stated_over_observed == pytest.approx(2 * cell.over_observed, rel=1e-3)
 
 
-def test_the_interval_is_wider_where_violations_come_in_turns() -> None:
-    spread = [(1, 100)] * 20
-    clustered = [(20, 100), *[(0, 100)] * 19]
-    assert bootstrap(spread) == (0.01, 0.01)
-    low, high = bootstrap(clustered)
+@pytest.fixture(scope="module")
+def cell() -> CellCoverage:
+    return check_bounds(requests(20), wanted=0.99, confidence=0.95)[0]
+
+
+def checked(cell: CellCoverage, beyond_by_turn: Sequence[int]) -> CellCoverage:
+    """Turns of 100 checked requests, of which so many were beyond."""
+    slow, fast = cell.bound.score + 1, cell.bound.score
+    turns = tuple((slow,) * beyond + (fast,) * (TURN - beyond) for beyond in beyond_by_turn)
+    return replace(cell, checked=turns)
+
+
+def test_the_interval_is_wider_where_violations_come_in_turns(cell: CellCoverage) -> None:
+    low, high = checked(cell, [1] * 20).interval
+    assert (low, high) == pytest.approx((0.0061, 0.0154), abs=1e-4), "the exact one, of 20 in 2,000"
+    low, high = checked(cell, [20, *[0] * 19]).interval
     assert low == 0.0
     assert high >= 0.03
 
 
-def test_the_interval_covers_the_true_share_as_often_as_it_says() -> None:
+def test_no_request_beyond_does_not_mean_that_there_never_is_one(cell: CellCoverage) -> None:
+    assert checked(cell, [0] * 20).interval == pytest.approx((0.0, 0.0018), abs=1e-4)
+
+
+def test_the_interval_covers_the_true_share_as_often_as_it_says(cell: CellCoverage) -> None:
     """Of a bound that a hundredth exceeds, in runs of five: the interval of 20 turns, a little too narrow as it is."""
     draw = random.Random(2)
     covered = 0
-    for _ in range(100):
-        turns = [(sum(5 for _ in range(20) if draw.random() < 0.01), 100) for _ in range(20)]
-        low, high = bootstrap(turns)
+    for _ in range(60):
+        beyond = [sum(5 for _ in range(20) if draw.random() < 0.01) for _ in range(20)]
+        low, high = checked(cell, beyond).interval
         covered += low <= 0.01 <= high
-    assert covered >= 0.85 * 100
+    assert covered >= 0.85 * 60
 
 
 def test_the_file_has_everything_and_nothing_else_is_taken_for_one(tmp_path: Path) -> None:

@@ -61,6 +61,10 @@ def test_the_template_is_the_service_with_an_instance_in_its_names():
         assert other.replace("/%i.", "/robot.") == one
 
 
+def test_a_worker_that_takes_all_memory_ends_alone():
+    assert {"OOMPolicy=continue", "OOMScoreAdjust=-900"} <= set(settings(FOLDER / "edgeguard.service"))
+
+
 def test_the_exit_codes_that_do_not_restart_are_mistakes_that_a_restart_does_not_mend():
     line = next(one for one in settings(FOLDER / "edgeguard.service") if one.startswith("RestartPreventExitStatus="))
     lasting = (ConfigError, ModelError, ProfileError, AlreadyRunningError, MissingExtraError)

@@ -123,9 +123,10 @@ def test_the_files_are_bounded_in_number_and_a_full_one_is_put_aside(tmp_path):
     log = tmp_path / "flight.log"
     for start in range(5):
         log.write_bytes(b"x" * 100 + bytes([start]))
-        assert rotate(log, limit_bytes=101, files=3)
+        assert rotate(log, limit_bytes=101, files=3) is None
+        assert not log.exists()
     log.write_bytes(b"now")
-    assert not rotate(log, limit_bytes=101, files=3)
+    assert rotate(log, limit_bytes=101, files=3) is None
     assert [one.name for one in flight_files(tmp_path)] == ["flight.log.2", "flight.log.1", "flight.log"]
     assert [one.read_bytes()[-1:] for one in flight_files(tmp_path)] == [b"\3", b"\4", b"w"]
 
@@ -134,8 +135,44 @@ def test_fewer_files_than_before_are_kept_when_the_configuration_says_so(tmp_pat
     log = tmp_path / "flight.log"
     for name in ("flight.log", *(f"flight.log.{number}" for number in range(1, 12))):
         (tmp_path / name).write_bytes(b"x")
-    assert rotate(log, limit_bytes=1, files=3)
+    assert rotate(log, limit_bytes=1, files=3) is None
     assert [one.name for one in flight_files(tmp_path)] == ["flight.log.2", "flight.log.1"]
+
+
+def test_what_cannot_be_put_aside_costs_no_other_file(tmp_path):
+    """Not even when it is tried again and again: a folder is where the third one is to go."""
+    log, folder = tmp_path / "flight.log", tmp_path / "flight.log.3"
+    (folder / "of somebody").mkdir(parents=True)
+    for name in ("flight.log", "flight.log.1", "flight.log.2", "flight.log.4"):
+        (tmp_path / name).write_text(name)
+    for _ in range(9):
+        assert f"Is a directory: {folder}" in rotate(log, limit_bytes=1, files=4)
+    assert [log.read_text(), (tmp_path / "flight.log.2").read_text()] == ["flight.log", "flight.log.2"]
+    (folder / "of somebody").rmdir()
+    folder.rmdir()
+    assert rotate(log, limit_bytes=1, files=4) is None
+    assert [one.read_text() for one in flight_files(tmp_path)] == ["flight.log.2", "flight.log.1", "flight.log"]
+
+
+def test_a_log_that_cannot_be_put_aside_goes_on_and_says_so(tmp_path):
+    file, aside = tmp_path / "flight.log", tmp_path / "flight.log.1"
+    limit_bytes = DEFAULT_FILE_MB * 1_000_000
+    file.touch()
+    os.truncate(file, limit_bytes)
+    for number in range(1, DEFAULT_FILES - 1):
+        (tmp_path / f"flight.log.{number}").touch()
+    in_the_way = tmp_path / f"flight.log.{DEFAULT_FILES - 1}"
+    in_the_way.mkdir()
+    box = BlackBox(file)
+    box.note_until(lambda: "cannot be put aside" in box.recorder.standing)
+    said = box.number
+    box.note_until(lambda: max(box.acknowledged, default=0) > said)
+    assert file.stat().st_size > limit_bytes
+    in_the_way.rmdir()
+    box.note_until(lambda: "on the disk" in box.recorder.standing)
+    assert aside.stat().st_size > limit_bytes
+    box.close()
+    assert max(box.acknowledged) in numbers(file)
 
 
 def test_all_files_of_a_flight_log_take_less_than_half_a_gigabyte():

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from edgeguard.clock import NS_PER_MS, ns_from_iso
 from edgeguard.errors import MissingExtraError
+from edgeguard.guard.rules import number
 from edgeguard.plain import from_plain
 from edgeguard.recorder.flight import Cycle, Flight, Glance
 from edgeguard.recorder.record import FlightHeader, load_document
@@ -83,7 +84,8 @@ class _Topics:
         if send is not None:
             motion["commanded"] = send["axes"]
         if echo is not None:
-            motion["measured"] = echo["axes"]
+            measured = {name: number(value) for name, value in echo["axes"].items()}
+            motion["measured"] = {name: value for name, value in measured.items() if value is not None}
         self._add(self._motion, motion, at_ns, step.number)
         for event in effects["events"]:
             self._add(self._event, {"name": event["name"], "detail": event["detail"]}, at_ns, step.number)

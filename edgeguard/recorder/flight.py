@@ -58,6 +58,14 @@ class Cycle:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rest:
+    """Events that no decision came after. ``origin_ns`` is the time of the flight's first step."""
+
+    origin_ns: int
+    events: tuple[Event, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Flight:
     """One start: its header, and the files that it is in, from the offset of a header on."""
 
@@ -93,6 +101,10 @@ class Flight:
 
     def cycles(self, *, from_ns: int = 0, to_ns: int | None = None) -> Iterator[Cycle]:
         """The decisions between two times since the first step."""
+        return (one for one in self.stretch(from_ns=from_ns, to_ns=to_ns) if isinstance(one, Cycle))
+
+    def stretch(self, *, from_ns: int = 0, to_ns: int | None = None) -> Iterator[Cycle | Rest]:
+        """The decisions between two times since the first step, and what happened behind the last of them."""
         origin_ns: int | None = None
         events: list[Event] = []
         for step in self.glances():
@@ -101,7 +113,7 @@ class Flight:
             origin_ns = step.now_ns if origin_ns is None else origin_ns
             at_ns = step.now_ns - origin_ns
             if to_ns is not None and at_ns > to_ns:
-                return
+                break
             if at_ns < from_ns or not step.eventful:
                 continue
             effects = load_document(step.document)["effects"]
@@ -110,6 +122,8 @@ class Flight:
                 record = from_plain(CycleRecord, effects["record"])
                 yield Cycle(number=step.number, at_ns=at_ns, record=record, events=tuple(events))
                 events.clear()
+        if origin_ns is not None and events:
+            yield Rest(origin_ns=origin_ns, events=tuple(events))
 
 
 def glance(document: bytes) -> Glance:

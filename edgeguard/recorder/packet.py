@@ -28,7 +28,7 @@ class PacketFlag(IntFlag):
 class Report:
     """Of one recorder's process. ``synced`` is the number of the last step that is on the disk; counts are of steps.
 
-    ``problem`` is why steps are being lost, or the metrics not written: for people.
+    ``problem`` is why steps are being lost, the file grows beyond its limit, or no metrics are written: for people.
     """
 
     pid: int

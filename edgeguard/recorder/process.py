@@ -51,6 +51,7 @@ class Recorder:
         self._written_number = 0
         self._synced_number = 0
         self._written = self._lost = 0  # by the writers of files that have been left
+        self._grows: str | None = None  # why the file could not be put aside
 
     def publish(self, metrics: Metrics) -> None:
         """Keep metrics too; without a call there are none."""
@@ -105,7 +106,7 @@ class Recorder:
             self._synced_number = self._written_number
         self._synced_ns = self._clock.now_ns()
         written, lost = self._written + self._writer.written, self._lost + self._writer.lost
-        problem = self._writer.problem
+        problem = self._writer.problem or self._grows
         if self._metrics is not None:
             self._metrics.publish(steps_written=written, steps_lost=lost)
             problem = problem or self._metrics.problem
@@ -115,7 +116,7 @@ class Recorder:
 
     def _rotate(self) -> None:
         """Also behind somebody else who has moved or removed the file, or it would grow where nobody finds it."""
-        rotate(self._file, limit_bytes=self._recording.file_bytes, files=self._recording.files)
+        self._grows = rotate(self._file, limit_bytes=self._recording.file_bytes, files=self._recording.files)
         if self._writer.astray:
             self._written += self._writer.written
             self._lost += self._writer.lost

@@ -10,23 +10,27 @@ from edgeguard.errors import FlightLogError
 FLIGHT_LOG = "flight.log"
 
 
-def rotate(file: Path, *, limit_bytes: int, files: int) -> bool:
-    """Put ``file`` aside if it is full, so that at most ``files`` are there with the next; whether it was.
+def rotate(file: Path, *, limit_bytes: int, files: int) -> str | None:
+    """Put ``file`` aside if it is full, so that at most ``files`` are there with the next; why it cannot be, if so.
 
-    A disk that fails is no error here: the writer meets it too, and counts what it loses.
+    It then goes on growing, and whatever was put aside before stays where it is: those behind the first free number
+    are not touched.
     """
     try:
-        if file.stat().st_size < limit_bytes:
-            return False
-        for number, one in sorted(_numbered(file), reverse=True):
-            if number >= files - 1:
+        if not file.exists() or file.stat().st_size < limit_bytes:
+            return None
+        for number, one in _numbered(file):
+            if number >= files:
                 one.unlink()
-            else:
-                one.replace(_rotated(file, number + 1))
+        numbers = range(1, files)
+        free = next((number for number in numbers if not _rotated(file, number).exists()), files - 1)
+        for number in range(free - 1, 0, -1):
+            _rotated(file, number).replace(_rotated(file, number + 1))
         file.replace(_rotated(file, 1))
-    except OSError:
-        return False
-    return True
+    except OSError as error:
+        where = error.filename2 or error.filename
+        return f"{file}: cannot be put aside and grows beyond its limit ({error.strerror}: {where})"
+    return None
 
 
 def flight_files(*logs: Path) -> list[Path]:

@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 
 from edgeguard.answer import Field, Grid, read_schema
 from edgeguard.clock import NS_PER_S, ms_from_ns
+from edgeguard.guard.rules import number
 from edgeguard.recorder.flight import Cycle
 from edgeguard.recorder.record import FlightHeader
 from edgeguard.types import Answer, Budget, CycleRecord, Value
@@ -64,14 +65,12 @@ def _named(group: str, name: str, kind: Kind, values: Callable[[CycleRecord], Ma
 
 
 def _cell(value: Value, kind: Kind) -> Cell:
-    """``value`` if it is of the column's kind: a sensor may say anything."""
-    if value is None:
-        return None
-    if kind == "text":
-        return value if isinstance(value, str) else str(value)
+    """``value`` if it is of the column's kind: a sensor may say anything, also half a character."""
+    if kind == "number":
+        return number(value)
     if kind == "flag":
         return value if isinstance(value, bool) else None
-    return None if isinstance(value, (bool, str)) else float(value)
+    return None if value is None else str(value).encode(errors="replace").decode()
 
 
 def _observed(record: CycleRecord) -> Mapping[str, Value]:

@@ -8,7 +8,9 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
+import resource
 from dataclasses import dataclass
+from pathlib import Path
 
 from edgeguard.clock import NS_PER_MS, Clock
 
@@ -16,6 +18,7 @@ FIFO_PRIORITY = 50
 """Above ordinary tasks, below the kernel's own threaded interrupts (50 and up on PREEMPT_RT win by being first)."""
 
 MCL_CURRENT_AND_FUTURE = 1 | 2  # <sys/mman.h>
+CAP_IPC_LOCK = 14  # <linux/capability.h>; to whoever has it no limit applies
 
 _LATENESS_PROBES = 150
 _PROBE_NS = 2 * NS_PER_MS
@@ -64,7 +67,17 @@ def _request_fifo() -> tuple[bool, str]:
 
 
 def _lock_memory() -> str:
+    """All of it, or nothing: under a limit the lock may be granted now, and what is allocated later be refused."""
+    most = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
+    if most != resource.RLIM_INFINITY and not _is_capable(CAP_IPC_LOCK):
+        return f"not locked (at most {most >> 10} kB may be; allow it with LimitMEMLOCK=infinity)"
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.mlockall(MCL_CURRENT_AND_FUTURE) == 0:
         return "locked"
     return f"not locked ({os.strerror(ctypes.get_errno())}; allow it with LimitMEMLOCK=infinity)"
+
+
+def _is_capable(capability: int) -> bool:
+    status = Path("/proc/self/status").read_bytes()
+    effective = next(line for line in status.splitlines() if line.startswith(b"CapEff:"))
+    return bool(int(effective.split()[1], 16) >> capability & 1)

@@ -74,9 +74,10 @@ def test_the_words_beside_an_example_are_broken_in_their_column(monkeypatch):
     assert "  sudo /opt/edgeguard/bin/edgeguard install robot.toml --write\n" in below
 
 
-@pytest.mark.parametrize(("columns", "lines"), [(42, 3), (90, 2)])
+@pytest.mark.parametrize(("columns", "lines"), [(42, 4), (90, 2)])
 def test_a_long_message_is_broken_between_words_in_a_terminal_and_left_whole_in_a_pipe(columns, lines):
     text = "edgeguard: robot.toml: cannot be read (No such file or directory); name an existing TOML file"
+    text += ", or let edgeguard init write one"
     assert edgeguard("check", "robto.toml").stderr == text.replace("robot", "robto") + "\n"
     ours, theirs = os.openpty()
     with os.fdopen(theirs, "w") as terminal:
@@ -196,6 +197,26 @@ def test_run_refuses_a_port_without_a_name_whether_it_checks_or_starts(tmp_path)
 MISTAKES = {
     "no such file": (["check", "nowhere.toml"], 2, "nowhere.toml: cannot be read"),
     "no such profile": (["check", "robot.toml", "--profile", "nowhere.json"], 7, "nowhere.json"),
+    "a folder": (["check", "folder"], 2, "folder: cannot be read (Is a directory); name an existing TOML file"),
+    "an empty file": (["calibrate", "empty"], 2, "empty: is empty; name an existing TOML file"),
+    "no text": (["tune", "binary"], 2, "binary: line 1: is no text in UTF-8"),
+    "no scenario": (["simulate", "empty"], 2, "empty: is empty; name a scenario's TOML file"),
+    "a scenario of no robot": (["simulate", "alone.toml"], 2, "alone.toml: config: robbo.toml is not there"),
+    "a folder without a log": (["log", "show", "folder"], 15, "folder: holds no flight.log"),
+    "no log": (["replay", "binary"], 15, "binary: holds no header of a flight log"),
+    "no log to follow": (["log", "tail", "binary", "--no-follow"], 15, "binary: holds no header of a flight log"),
+    "a folder for a profile": (["report", "folder"], 7, "folder: cannot be read (Is a directory)"),
+    "no guard": (["status", "--sockets", "folder"], 14, "no guard listens on folder/observe.sock"),
+    "nowhere to write to": (["init", "no/robot.toml"], 2, "no/robot.toml: cannot be written (No such file or direct"),
+    "nowhere to draw to": (["simulate", "robot.toml", "--plot", "no/a.png"], 2, "no/a.png: there is no folder no"),
+    "no picture": (
+        ["replay", "flight.log", "--plot", "a.doc"],
+        2,
+        "a.doc is no picture: name a file that ends in .png",
+    ),
+    "a folder for what is measured": (["calibrate", "robot.toml", "--out", "folder"], 2, "folder is a folder"),
+    "a folder for the page": (["report", "p.json", "-o", "folder"], 2, "folder is a folder: name a file in it"),
+    "nowhere to install": (["install", "--root", "empty", "--write"], 1, "empty"),
     "no such model": (["model", "build", "smollm3"], 2, "smollm2-135m"),
     "no such folder": (["model", "inspect", "./nowhere"], 5, "nowhere"),
     "no age": (["check", "robot.toml", "--age-ms", "nan"], 2, "--age-ms: nan is not an age in milliseconds"),
@@ -211,9 +232,13 @@ MISTAKES = {
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_is_one_message_and_its_exit_code(config, name):
     arguments, code, said = MISTAKES[name]
+    (config.parent / "folder").mkdir()
+    (config.parent / "empty").touch()
+    (config.parent / "binary").write_bytes(bytes(range(255, 0, -1)))
+    (config.parent / "alone.toml").write_text('config = "robbo.toml"\nduration_ms = 1000\n')
     done = edgeguard(*arguments, cwd=config.parent)
     assert done.returncode == code, done.stderr
-    assert said in done.stderr
+    assert said in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
 
 
@@ -252,13 +277,35 @@ def test_check_knows_which_options_the_provider_and_the_runtime_have(config):
     assert "robot.toml: model.session_options: unknown key 'no.key', which onnxruntime would" in done.stderr
 
 
-def test_a_reader_that_leaves_early_is_no_error(config):
-    with subprocess.Popen(
-        [sys.executable, "-m", "edgeguard", "check", str(config), "--json"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        process.stdout.close()
-        assert b"Traceback" not in process.stderr.read()
+TALKATIVE = {
+    "JSON": ["check", "robot.toml", "--json"],
+    "tables": ["check", "robot.toml"],
+    "a help": ["--help"],
+    "lines": ["doctor", "robot.toml", "--no-model", "--no-port"],
+}
+
+
+@pytest.mark.parametrize("name", TALKATIVE)
+def test_a_reader_that_leaves_early_is_no_error(config, name):
+    argv = [sys.executable, "-m", "edgeguard", *TALKATIVE[name]]
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as gone:
+        done = subprocess.run(argv, stdout=gone, stderr=subprocess.PIPE, text=True, check=False, cwd=config.parent)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("name", ["JSON", "tables", "lines"])
+def test_a_full_disk_is_one_message(config, name):
+    argv = [sys.executable, "-m", "edgeguard", *TALKATIVE[name]]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, text=True, check=False, cwd=config.parent)
+    assert done.returncode == 1
+    assert done.stderr == "edgeguard: cannot be written any further (No space left on device); make room first\n"
+
+
+@pytest.mark.parametrize("written", ["\ufeff{}", "{}"])
+def test_a_file_as_other_systems_write_it_is_read(config, written):
+    config.write_text(written.format(config.read_text()), newline="\r\n")
+    done = edgeguard("check", str(config))
+    assert done.returncode == 0, done.stderr

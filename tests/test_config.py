@@ -149,7 +149,11 @@ def test_everything_that_is_wrong_is_said_at_once():
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("decel_emergency = 2", 'jerk_comfortable = "soft"', "axis[0].jerk_comfortable: 'soft' is not a number"),
+        (
+            "decel_emergency = 2",
+            'jerk_comfortable = "soft"',
+            "axis[0].jerk_comfortable: 'soft' is not a number; it has neither quotes nor a unit",
+        ),
         ('kind = "text"', 'kind = "string"', "field[0].kind: 'string' is not one of number, text, flag"),
         (
             'kind = "text"',

@@ -133,6 +133,19 @@ def test_show_takes_a_stretch_and_one_cycle_in_full(log, capsys, decisions):
     assert whole["record"]["budget"]["deadline_ns"] == decisions[2].budget.deadline_ns
 
 
+def test_what_no_decision_came_after_is_shown_and_a_stretch_without_one_says_so(tmp_path, capsys):
+    """The operator stops the robot between two decisions."""
+    between = STOPPED.replace("1_500", "1_550")
+    log = str(record(script(tmp_path, more=between, duration_ms=1_580), tmp_path / "flight.log"))
+    assert "operator stop" in printed(capsys, "show", log).splitlines()[-1]
+    lines = printed(capsys, "show", log, "--from", "1.54").splitlines()
+    assert any(line.startswith("     1.550 ") and "operator stop" in line for line in lines)
+    assert lines[-1].endswith("no decision was made there; the last event says why")
+    (whole,) = map(json.loads, printed(capsys, "show", log, "--from", "1.54", "--json").splitlines())
+    assert whole["record"] is None
+    assert "operator stop" in str(whole["events"])
+
+
 def test_show_draws_a_stretch(log, capsys, tmp_path):
     printed(capsys, "show", str(log), "--plot", str(tmp_path / "drive.png"))
     assert (tmp_path / "drive.png").read_bytes()[1:4] == b"PNG"
@@ -140,7 +153,7 @@ def test_show_draws_a_stretch(log, capsys, tmp_path):
 
 def test_a_stretch_without_a_decision_and_a_file_that_is_no_log_are_said(log, tmp_path, capsys):
     assert main(["log", "show", str(log), "--from", "100"]) == 15
-    assert "no decision there" in capsys.readouterr().err
+    assert "nothing happened there" in capsys.readouterr().err
     (tmp_path / "text.log").write_text("not a log")
     assert main(["log", "stats", str(tmp_path / "text.log")]) == 15
     assert main(["log", "tail", str(tmp_path / "gone.log")]) == 15

@@ -120,8 +120,9 @@ def _summary(endpoint: Endpoint, rates: EndpointRates) -> dict[str, Any]:
 
 
 def _show(endpoint: Endpoint, rates: EndpointRates, arguments: argparse.Namespace) -> None:
-    from rich.console import Console
     from rich.table import Table
+
+    from edgeguard.cli.console import Console
 
     same = "no prompt begins like another" if arguments.cold else "the same prompt each time, so that a cache counts"
     counted = "as the endpoint states" if rates.stated else "about: it states none, so fragments were counted"
@@ -136,7 +137,7 @@ def _show(endpoint: Endpoint, rates: EndpointRates, arguments: argparse.Namespac
         figures.add_column(share, justify="right")
     for name, row in rates.figures_ns().items():
         figures.add_row(name, *(seconds(value / NS_PER_S) for value in row.values()))
-    console = Console(highlight=False)
+    console = Console()
     console.print(given)
     console.print()
     console.print(figures)

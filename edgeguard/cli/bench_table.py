@@ -21,10 +21,10 @@ _LEFT = ("model", "backend")
 
 def show(rows: Sequence[Mapping[str, Any]], rates: Sequence[Rate], figures: Model, machine: Machine | None) -> None:
     """Print all of it; ``machine`` is what was measured of this one, if anything was."""
-    from rich.console import Console
+    from edgeguard.cli.console import Console
 
     print(markdown(rows, rates))
-    console = Console(highlight=False)
+    console = Console()
     console.print()
     console.print(_waiting(rates, figures, machine))
     if machine is not None:

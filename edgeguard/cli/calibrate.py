@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from edgeguard.cli.files import file_to_write
 from edgeguard.cli.progress import progress_bars
 from edgeguard.cli.times import read_age_ns
 from edgeguard.clock import NS_PER_S, SystemClock, ms_from_ns
@@ -57,7 +58,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--config", type=Path, metavar="CONFIG", help=argparse.SUPPRESS)
     parser.add_argument("--quick", action="store_true", help="for first use: a miss rate of 1 %%, not heated")
     parser.add_argument(
-        "--out", type=Path, metavar="PROFILE", help="where to write the profile (default: in the user's cache)"
+        "--out", type=file_to_write, metavar="PROFILE", help="where to write the profile (default: in the user's cache)"
     )
     parser.add_argument("--with", dest="companion", metavar="COMMAND", help="the robot's own software, run beside")
     parser.add_argument(
@@ -212,8 +213,9 @@ def _summary(verdict: Verdict, file: Path) -> dict[str, Any]:
 
 
 def _print_table(verdict: Verdict, file: Path) -> None:
-    from rich.console import Console
     from rich.table import Table
+
+    from edgeguard.cli.console import Console
 
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="bold", no_wrap=True)
@@ -222,7 +224,7 @@ def _print_table(verdict: Verdict, file: Path) -> None:
     for name, words in verdict.rows():
         table.add_row(name, words, style=colours.get(name, ""))
     table.add_row("profile", str(file))
-    Console(highlight=False).print(table)
+    Console().print(table)
 
 
 def _print_next(file: Path, *, config: Path) -> None:

@@ -54,12 +54,13 @@ def _plain(row: Row) -> dict[str, object]:
 
 
 def _show() -> None:
-    from rich.console import Console
     from rich.table import Table
+
+    from edgeguard.cli.console import Console
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("cause", "grade", "clears", "what to do"):
         table.add_column(heading)
     for cause, row in TABLE.items():
         table.add_row(cause.value, row.grade.name.lower(), row.clear.value, row.remedy)
-    Console(highlight=False).print(table)
+    Console().print(table)

@@ -124,10 +124,10 @@ def _require_known(config: Config) -> None:
 
 
 def _print(*parts: RenderableType) -> None:
-    from rich.console import Console
+    from edgeguard.cli.console import Console
 
     for part in parts:
-        Console(highlight=False).print(part)
+        Console().print(part)
 
 
 def _measured(assembly: Assembly, profile: Profile | None, budget: BudgetLine) -> dict[str, Any]:
@@ -189,14 +189,15 @@ def _interventions_per_hour(assembly: Assembly) -> float:
 
 
 def _show(assembly: Assembly, budget: BudgetLine, stops: tuple[StoppingDistance, ...], profile: Profile | None) -> None:
-    from rich.console import Console
     from rich.padding import Padding
 
-    console = Console(highlight=False)
+    from edgeguard.cli.console import Console
+
+    console = Console()
     config = assembly.config
 
     def say(text: str) -> None:
-        console.print(Padding(text, (0, 0, 0, 4)))
+        console.print(Padding(text, (0, 0, 0, 4), expand=False))
 
     answers = " · ".join(f"{field.name} ({len(field)} values)" for field in assembly.fields)
     console.print(f"[green]ok[/]  {config.file}: nothing is wrong with it")

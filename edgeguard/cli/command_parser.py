@@ -65,6 +65,11 @@ class CommandParser(argparse.ArgumentParser):
         self.print_usage(sys.stderr)
         self.exit(ConfigError.exit_code, wrapped(f"{self.prog}: error: {message}", stream=sys.stderr) + "\n")
 
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        """As argparse does, but what cannot be written of a --help is found here, not when the process ends."""
+        sys.stdout.flush()
+        super().exit(status, message)
+
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """As argparse does, but a command with a slip in it is answered with the nearest, not with all of them."""
         names: Sequence[str] = list(action.choices or ())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import errno
+import os
 import shutil
 import sys
 import textwrap
@@ -67,8 +69,11 @@ _CHAPTERS = {
     "models, and what they could do": (model, compare, providers, bench, estimate),
 }
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""The disk is full, or this user's or process's part of it."""
 
-def build_parser() -> argparse.ArgumentParser:
+
+def build_parser() -> CommandParser:
     parser = CommandParser(
         prog="edgeguard", usage="edgeguard [-h] [--version] COMMAND ...", description=_EVENING, add_help=False
     )
@@ -90,7 +95,23 @@ def build_parser() -> argparse.ArgumentParser:
 
 def run_command(argv: Sequence[str] | None) -> int:
     """Run one command, the process's own without ``argv``; the exit code. Each parser sets ``func(args) -> int``."""
-    parser = build_parser()
+    try:
+        code = _run(build_parser(), argv)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader of our output has gone, as `| head` does
+        _write_no_more()
+        return 0
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        _write_no_more()
+        named = "" if error.filename is None else f"{error.filename}: "
+        print(f"edgeguard: {named}cannot be written any further ({error.strerror}); make room first", file=sys.stderr)
+        return EdgeguardError.exit_code
+    return code
+
+
+def _run(parser: CommandParser, argv: Sequence[str] | None) -> int:
     arguments = parser.parse_args(argv)
     if "func" not in arguments:
         parser.print_help(sys.stderr)
@@ -101,6 +122,10 @@ def run_command(argv: Sequence[str] | None) -> int:
         for problem in error.problems if isinstance(error, ConfigError) else (str(error),):
             print(wrapped(f"edgeguard: {problem}", stream=sys.stderr), file=sys.stderr)
         return error.exit_code
-    except BrokenPipeError:  # the reader of our output has gone, as `| head` does
-        sys.stderr.close()
-        return 0
+
+
+def _write_no_more() -> None:
+    """What is still on its way to stdout would be tried, and complained of, once more at the end of the process."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

@@ -9,6 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from edgeguard.cli.files import picture_to_write
 from edgeguard.cli.progress import progress_bars
 from edgeguard.clock import SystemClock, ms_from_ns
 from edgeguard.config import load_config
@@ -59,7 +60,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--tag", help="only the cases with this tag")
     parser.add_argument("--limit", type=int, metavar="N", help="only so many cases, drawn by the seed")
     parser.add_argument("--seed", type=int, default=1, help="of the order and of --limit (default: 1)")
-    parser.add_argument("--plot", type=Path, metavar="PICTURE", help="draw it too (.png, .svg, .pdf; needs plots)")
+    parser.add_argument(
+        "--plot", type=picture_to_write, metavar="PICTURE", help="draw it too (.png, .svg, .pdf; needs plots)"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     parser.set_defaults(func=run)
 
@@ -188,10 +191,11 @@ def _share(share: Share) -> dict[str, Any]:
 
 
 def _show(rows: Sequence[Row], *, cases: Sequence[Case], name: str) -> None:
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console(highlight=False)
+    from edgeguard.cli.console import Console
+
+    console = Console()
     wide = _LABEL_COLUMNS + _COLUMNS * len(rows)
     brief = console.is_terminal and console.width < wide
     if not brief:

@@ -31,15 +31,14 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from rich.console import Console
-
+    from edgeguard.cli.console import Console
     from edgeguard.cli.progress import progress_bars
     from edgeguard.clock import SystemClock
     from edgeguard.demo.faults import FAULTS
     from edgeguard.demo.story import Story
     from edgeguard.demo.timeline import WIDTH
 
-    console = Console(stderr=arguments.json, highlight=False)
+    console = Console(stderr=arguments.json)
     if not console.is_terminal:
         console.width = WIDTH
     story = Story(console=console, bars=progress_bars, clock=SystemClock())

@@ -31,9 +31,9 @@ def rates(model: Model, machine: Machine, work: Work) -> dict[str, dict[str, flo
 
 def show(model: Model, machine: Machine, work: Work, found: Estimate) -> None:
     """Print all of it."""
-    from rich.console import Console
+    from edgeguard.cli.console import Console
 
-    console = Console(highlight=False)
+    console = Console()
     for table in (
         _given(model, machine, work),
         _times(model, machine, work, found),

@@ -27,6 +27,8 @@ def run(arguments: argparse.Namespace) -> int:
     except FileExistsError as error:
         raise ConfigError(f"{arguments.file}: exists and is left as it is; name another file") from error
     except OSError as error:
-        raise ConfigError(f"{arguments.file}: cannot be written ({error.strerror})") from error
+        raise ConfigError(
+            f"{arguments.file}: cannot be written ({error.strerror}); name a file in a folder of yours"
+        ) from error
     print(f"{arguments.file}: written. Next: edgeguard check {arguments.file}")
     return 0

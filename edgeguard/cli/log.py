@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from edgeguard.cli.decision import HEADER, REST, decision_line, event_line
+from edgeguard.cli.files import file_to_write, picture_to_write
 from edgeguard.cli.quantity import counted
 from edgeguard.cli.run import add_sockets
 from edgeguard.cli.times import add_stretch
@@ -18,7 +19,7 @@ from edgeguard.clock import NS_PER_MS, NS_PER_S, SystemClock
 from edgeguard.errors import FlightLogError
 from edgeguard.plain import to_plain
 from edgeguard.recorder.export import EXPORTS, export_flight
-from edgeguard.recorder.flight import Cycle, Flight, find_flights, last_flight
+from edgeguard.recorder.flight import Cycle, Flight, Rest, find_flights, last_flight
 from edgeguard.recorder.follow import FlightFollower
 from edgeguard.recorder.rotation import FLIGHT_LOG, flight_files
 from edgeguard.recorder.statistics import FlightStatistics, statistics_of
@@ -65,12 +66,14 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     show = _on_log(actions, "show", "a stretch of a flight, or one cycle in full", _show)
     add_stretch(show, of="of what is shown")
     show.add_argument("--cycle", type=int, metavar="N", help="only this decision, with everything that is known of it")
-    show.add_argument("--plot", type=Path, metavar="FILE", help="draw the stretch into this .png, .svg or .pdf")
+    show.add_argument(
+        "--plot", type=picture_to_write, metavar="FILE", help="draw the stretch into this .png, .svg or .pdf"
+    )
     show.add_argument("--json", action="store_true", help="print one JSON object per line")
     stats = _on_log(actions, "stats", "counts by source and cause, times, damage and gaps", _stats)
     stats.add_argument("--json", action="store_true", help="print one JSON object")
     export = _on_log(actions, "export", "write the decisions for other programs", _export)
-    export.add_argument("file", type=Path, metavar="FILE", help=f"what to write; ends in {', '.join(EXPORTS)}")
+    export.add_argument("file", type=file_to_write, metavar="FILE", help=f"what to write; ends in {', '.join(EXPORTS)}")
     add_stretch(export, of="of what is written")
 
 
@@ -99,7 +102,10 @@ def _tail(arguments: argparse.Namespace) -> int:
     log = arguments.log / FLIGHT_LOG if arguments.log.is_dir() else arguments.log
     follower, clock = FlightFollower(log), SystemClock()
     try:
-        _print(_last(list(follower.read())), as_json=arguments.json)
+        told = list(follower.read())
+        if not told and log.stat().st_size:
+            last_flight(log)  # says what it is, if it is no flight log
+        _print(_last(told), as_json=arguments.json)
         while not arguments.no_follow:
             clock.sleep_until_ns(clock.now_ns() + AGAIN_NS)
             _print(follower.read(), as_json=arguments.json)
@@ -129,38 +135,47 @@ def _show(arguments: argparse.Namespace) -> int:
     flight = last_flight(arguments.log, back=arguments.start)
     if arguments.plot is not None:
         _draw(flight, arguments)
-    _head(as_json=arguments.json or arguments.cycle is not None or arguments.plot is not None)
-    shown = 0
-    for cycle in flight.cycles(from_ns=arguments.from_ns, to_ns=arguments.to_ns):
-        if arguments.cycle is not None and cycle.record.cycle != arguments.cycle:
-            continue
-        shown += 1
-        if arguments.cycle is not None:
-            print(json.dumps(_whole(cycle), indent=2, default=str))
-            break
+        return 0
+    if arguments.cycle is not None:
+        return _show_cycle(flight, arguments)
+    _head(as_json=arguments.json)
+    shown, decided = 0, 0
+    for one in flight.stretch(from_ns=arguments.from_ns, to_ns=arguments.to_ns):
+        shown, decided = shown + 1, decided + isinstance(one, Cycle)
         if arguments.json:
-            print(json.dumps(_whole(cycle), default=str))
-        elif arguments.plot is None:
-            _print_cycle(cycle)
+            print(json.dumps(_whole(one), default=str))
+        else:
+            _print_stretch(one)
     if not shown:
-        raise FlightLogError(f"{arguments.log}: no decision there; edgeguard log stats says what it holds")
+        raise FlightLogError(f"{arguments.log}: nothing happened there; edgeguard log stats says what it holds")
+    if not decided and not arguments.json:
+        _say(f"{arguments.log}: no decision was made there; the last event says why")
     return 0
 
 
-def _whole(cycle: Cycle) -> dict[str, object]:
-    return {
-        "at_s": cycle.at_ns / NS_PER_S,
-        "step": cycle.number,
-        "record": to_plain(cycle.record),
-        "events": to_plain(cycle.events),
-    }
+def _show_cycle(flight: Flight, arguments: argparse.Namespace) -> int:
+    for cycle in flight.cycles(from_ns=arguments.from_ns, to_ns=arguments.to_ns):
+        if cycle.record.cycle == arguments.cycle:
+            print(json.dumps(_whole(cycle), indent=2, default=str))
+            return 0
+    raise FlightLogError(f"{arguments.log}: no decision {arguments.cycle} there; edgeguard log stats counts them")
 
 
-def _print_cycle(cycle: Cycle) -> None:
-    since_ns = cycle.record.decision.decided_ns - cycle.at_ns
-    for event in cycle.events:
-        _say(event_line(event, at_ns=event.at_ns - since_ns))
-    _say(decision_line(cycle.record, at_ns=cycle.at_ns))
+def _whole(one: Cycle | Rest) -> dict[str, object]:
+    """``record`` is null of the events behind the last decision."""
+    if isinstance(one, Rest):
+        at_ns, step, record = one.events[-1].at_ns - one.origin_ns, None, None
+    else:
+        at_ns, step, record = one.at_ns, one.number, to_plain(one.record)
+    return {"at_s": at_ns / NS_PER_S, "step": step, "record": record, "events": to_plain(one.events)}
+
+
+def _print_stretch(one: Cycle | Rest) -> None:
+    origin_ns = one.origin_ns if isinstance(one, Rest) else one.record.decision.decided_ns - one.at_ns
+    for event in one.events:
+        _say(event_line(event, at_ns=event.at_ns - origin_ns))
+    if isinstance(one, Cycle):
+        _say(decision_line(one.record, at_ns=one.at_ns))
 
 
 def _say(line: str, *, hang: int = REST) -> None:

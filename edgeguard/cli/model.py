@@ -160,8 +160,9 @@ def _find(name: str, *, cache_dir: Path | None) -> Path:
 
 
 def _print_tables(summary: ModelSummary) -> None:
-    from rich.console import Console
     from rich.table import Table
+
+    from edgeguard.cli.console import Console
 
     facts = Table(show_header=False, box=None)
     facts.add_row("architecture", f"{summary.architecture}, {summary.layers} layers")
@@ -185,7 +186,7 @@ def _print_tables(summary: ModelSummary) -> None:
             kind.purpose, kind.precision, str(kind.tensors), f"{kind.parameters:,}", scaled(kind.stored_bytes, "B")
         )
     console = Console()
-    console.print(f"[bold]{summary.name}[/bold]  {summary.folder}", highlight=False)
+    console.print(f"[bold]{summary.name}[/bold]  {summary.folder}")
     console.print(facts)
     console.print()
     console.print(kinds)

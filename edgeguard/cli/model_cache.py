@@ -82,10 +82,11 @@ def _show(models: Sequence[CachedModel], *, as_json: bool) -> None:
     if as_json:
         print(json.dumps({"models": [asdict(model) for model in models]}, default=str))
         return
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console(highlight=False)
+    from edgeguard.cli.console import Console
+
+    console = Console()
     if models:
         console.print(f"in {models[0].folder.parent}:", soft_wrap=True)
     table = Table(box=None, pad_edge=False)

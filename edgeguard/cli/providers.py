@@ -52,10 +52,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _show(rows: tuple[Provider, ...], findings: list[Finding]) -> None:
-    from rich.console import Console
     from rich.text import Text
 
-    console = Console(highlight=False)
+    from edgeguard.cli.console import Console
+
+    console = Console()
     column = max(len(row.name) for row in rows) + 2
     for row, finding in zip(rows, findings, strict=True):
         name, here = (f"{row.name:{column}}", "bold"), ("usable  ", "green") if finding.usable else ("no      ", "dim")

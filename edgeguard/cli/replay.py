@@ -9,6 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from edgeguard.cli.files import picture_to_write
 from edgeguard.cli.quantity import counted
 from edgeguard.cli.times import add_stretch
 from edgeguard.clock import NS_PER_S
@@ -21,7 +22,7 @@ from edgeguard.runtime.assembly import assemble
 from edgeguard.types import CycleRecord, Source
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from edgeguard.cli.console import Console
 
 _DESCRIPTION = """\
 Run the recorded inputs of LOG through the guard's core again, with the configuration that the log holds. Every decision
@@ -50,7 +51,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("logs", type=Path, nargs="+", metavar="LOG", help="a flight log, or a guard's state directory")
     parser.add_argument("--config", type=Path, metavar="OTHER", help="decide with this configuration instead")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the last start into this .png, .svg or .pdf")
+    parser.add_argument(
+        "--plot", type=picture_to_write, metavar="FILE", help="draw the last start into this .png, .svg or .pdf"
+    )
     add_stretch(parser, of="of the picture")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(func=run)
@@ -150,11 +153,12 @@ def _opinion_summary(opinion: SecondOpinion) -> dict[str, Any]:
 
 
 def _show_replay(outcome: Replay) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(highlight=False)
+    from edgeguard.cli.console import Console
+
+    console = Console()
     _show_tally(console, outcome.tally)
     if outcome.identical:
         console.print("[green]identical[/]  every step came out as it was recorded")
@@ -172,10 +176,11 @@ def _show_replay(outcome: Replay) -> None:
 
 
 def _show_opinion(opinion: SecondOpinion, config: Path) -> None:
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console(highlight=False)
+    from edgeguard.cli.console import Console
+
+    console = Console()
     _show_tally(console, opinion.tally)
     moved = f", {opinion.moved} of them on the way to another set-point" if opinion.moved else ""
     console.print(f"decided alike: {opinion.agreed}{moved}")

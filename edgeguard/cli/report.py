@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from edgeguard.cli.files import file_to_write
 from edgeguard.cli.progress import progress_bars
 from edgeguard.cli.times import read_age_ns
 from edgeguard.clock import SystemClock, ms_from_ns
@@ -47,7 +48,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         description=_HELP,
     )
     parser.add_argument("profile", type=Path, metavar="PROFILE", help="what edgeguard calibrate has written")
-    parser.add_argument("-o", "--out", type=Path, metavar="FILE.html", help="write the page")
+    parser.add_argument("-o", "--out", type=file_to_write, metavar="FILE.html", help="write the page")
     parser.add_argument("--config", type=Path, metavar="CONFIG", help="judge it by this configuration")
     parser.add_argument("--coverage", type=Path, metavar="FILE.json", help="what calibration/coverage.py has written")
     parser.add_argument(
@@ -185,13 +186,13 @@ def _summary(report: Report) -> dict[str, Any]:
 
 
 def _show(report: Report, arguments: argparse.Namespace) -> None:
-    from rich.console import Console
     from rich.text import Text
 
     from edgeguard.bench.calibration.words import cell_name, percentile_name
+    from edgeguard.cli.console import Console
 
     verdict, visits = report.verdict, report.visits
-    console = Console(highlight=False)
+    console = Console()
     style = "bold" if verdict is None else "bold green" if verdict.fits else "bold red"
     console.print(Text(report.headline, style=style))
     bounds = (bound.times(report.profile.margin) for bound in report.profile.bounds)

@@ -9,6 +9,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING
 
+from edgeguard.cli.files import file_to_write, picture_to_write
 from edgeguard.clock import NS_PER_S, SystemClock, ms_from_ns
 from edgeguard.errors import ConfigError, FlightLogError
 from edgeguard.recorder.log import FlightWriter
@@ -21,7 +22,7 @@ from edgeguard.simulation.story import tell
 from edgeguard.simulation.timeline import Timeline
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from edgeguard.cli.console import Console
 
 _DESCRIPTION = """\
 Run what each SCENARIO scripts: observations, late and missing answers, a worker that dies or hangs, a cable that is
@@ -63,9 +64,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("--config", type=Path, help="run it on this configuration instead of the scenario's own")
     parser.add_argument(
-        "--plot", type=Path, metavar="FILE", help="draw it too (.png, .svg, .pdf; needs the extra plots)"
+        "--plot", type=picture_to_write, metavar="FILE", help="draw it too (.png, .svg, .pdf; needs the extra plots)"
     )
-    parser.add_argument("--log", type=Path, metavar="FILE", help="record it as a flight log, for edgeguard replay")
+    parser.add_argument(
+        "--log", type=file_to_write, metavar="FILE", help="record it as a flight log, for edgeguard replay"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object; of several a list")
     parser.set_defaults(func=run)
 
@@ -105,9 +108,9 @@ def _run_one(file: Path, arguments: argparse.Namespace) -> int:
 
 def _run_several(scenarios: Sequence[Scenario], *, as_json: bool) -> int:
     """Each run is shown as soon as it is over."""
-    from rich.console import Console
+    from edgeguard.cli.console import Console
 
-    console, outcomes = Console(highlight=False), []
+    console, outcomes = Console(), []
     width = max(len("scenario"), *(len(scenario.name) for scenario in scenarios))
     if not as_json:
         console.print(f"{'scenario':<{width}} {_COLUMNS}", style="bold")
@@ -152,10 +155,10 @@ def _recorded(scenario: Scenario, file: Path) -> Timeline:
 
 
 def _show(outcome: Outcome, *, took_ns: int) -> None:
-    from rich.console import Console
+    from edgeguard.cli.console import Console
 
     scenario, timeline = outcome.scenario, outcome.timeline
-    console = Console(highlight=False)
+    console = Console()
     run = f"{timeline.duration_ns / NS_PER_S:g} s of events in {ms_from_ns(took_ns):.0f} ms, {timeline.steps} steps"
     console.print(f"[bold]{scenario.name}[/]  [dim]{run}[/]")
     console.print(scenario.about, style="italic", markup=False, width=min(console.width, _WIDEST))
@@ -206,6 +209,6 @@ def _show_row(console: Console, outcome: Outcome, *, width: int) -> None:
     met = f"all {count} met" if not unmet else f"{unmet} of {count} not met"
     row = f"{timeline.duration_ns / NS_PER_S:>6g} {counters.cycles:>10} {counters.model:>6} {counters.misses:>7}"
     name = f"{outcome.scenario.name:<{width}}"
-    console.print(f"{name} {row} {counters.trips:>6}  {met}", style="" if outcome.good else "red", highlight=False)
+    console.print(f"{name} {row} {counters.trips:>6}  {met}", style="" if outcome.good else "red")
     for complaint in outcome.complaints:
         console.print(f"  {complaint}", style="red", markup=False)

@@ -142,10 +142,11 @@ def _keys(setting: Setting) -> dict[str, Any]:
 
 
 def _show(tuning: Tuning, *, file: Path, written: bool) -> None:
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console(highlight=False)
+    from edgeguard.cli.console import Console
+
+    console = Console()
     table = Table(box=None, pad_edge=False)
     for name in ("", "setting", "p50 ms", f"p{100 * tuning.share:g} ms", "better", ""):
         table.add_column(name, justify="right" if "ms" in name or name == "better" else "left")

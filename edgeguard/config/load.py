@@ -38,7 +38,7 @@ def load_config(path: Path | str) -> Config:
 def read_config(path: Path | str) -> tuple[Config, Problems]:
     """Like ``load_config``, with the problems still to be raised: for whoever has more to check."""
     file = Path(path)
-    return _read_document(*read_toml(file, what="an existing TOML file"), file=file)
+    return _read_document(*read_toml(file, what="an existing TOML file, or let edgeguard init write one"), file=file)
 
 
 def parse_config(content: bytes, *, file: Path, schemas: Mapping[str, Schema] = NO_SCHEMAS) -> Config:

@@ -72,7 +72,8 @@ class Table:
         value = self._content[key]
         kinds = kind if isinstance(kind, tuple) else (kind,)
         if not isinstance(value, kinds) or (isinstance(value, bool) and not {bool, object} & set(kinds)):
-            self.refuse(key, f"{value!r} is not {name}")
+            bare = "; it has neither quotes nor a unit" if isinstance(value, str) and name.endswith("number") else ""
+            self.refuse(key, f"{value!r} is not {name}{bare}")
             return None if default is REQUIRED else default
         return value
 

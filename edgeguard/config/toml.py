@@ -46,6 +46,8 @@ def read_toml(path: Path, *, what: str) -> tuple[bytes, dict[str, Any]]:
         content = path.read_bytes()
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror}); name {what}") from error
+    if not content.strip():
+        raise ConfigError(f"{path}: is empty; name {what}")
     return content, parse_toml(content, file=path)
 
 
@@ -54,10 +56,8 @@ def parse_toml(content: bytes, *, file: Path) -> dict[str, Any]:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise ConfigError(
-            f"{file}: line {line}: is no text in UTF-8 (byte {content[error.start]:#04x}); save it as UTF-8, or name another"
-        ) from error
+        line, byte = content.count(b"\n", 0, error.start) + 1, content[error.start]
+        raise ConfigError(f"{file}: line {line}: is no text in UTF-8 (byte {byte:#04x}); save it as UTF-8") from error
     try:
         document: dict[str, Any] = tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:

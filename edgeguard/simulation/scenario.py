@@ -62,7 +62,10 @@ def read_scenario(path: Path, *, config: Path | None = None) -> Scenario:
         )
     problems = Problems(str(path))
     root = Table(document, path="", problems=problems)
-    named = root.text("config", default="" if config else "robot.toml")
+    named = root.text("config", default="robot.toml")
+    if config is None and not (path.parent / named).is_file():
+        root.refuse("config", f"{named} is not there; name the robot's configuration, or give one with --config")
+        problems.raise_if_any()
     assembly = assemble(config or path.parent / named)
     scenario = _read(root, name=path.stem, about=_comment(content.decode("utf-8-sig")), assembly=assembly)
     root.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -10,16 +11,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from guard_rig import Rig
 from plant import settings
 from robot import CONFIG, Robot, drive
 
 from edgeguard import Guard
-from edgeguard.guard.interface import Refusal
 from edgeguard.link.motor import MotorAxis
 from edgeguard.link.simulator import Simulator
 from edgeguard.runtime.audience import Heard
 from edgeguard.runtime.departure import Departure
-from edgeguard.types import Cause, Observation, OperatorWord
+from edgeguard.types import Cause, Mode, Observation, OperatorWord
 
 FORMAT = "v {linear:.3f}\n"
 FOR_EVER_MS = 60_000
@@ -66,11 +67,41 @@ def test_a_guard_that_ends_stops_the_robot_that_would_not_stop_by_itself(tmp_pat
             until(lambda: motors.where().axes["linear"] == 0.0)
 
 
-def test_it_says_why_once_and_shows_the_core_nothing_but_the_operators_words() -> None:
-    one, other = (Observation(fields={"front_m": front_m}, captured_ns=1) for front_m in (1.0, 2.0))
+def test_it_says_why_and_shows_the_core_what_is_still_heard() -> None:
+    seen = Observation(fields={"front_m": 1.0}, captured_ns=1)
     departure = Departure(settings(), cause=Cause.SHUTDOWN, detail="SIGTERM", now_ns=0)
-    heard = Heard(observation=other, superseded=(one,), operator=(OperatorWord.STOP,))
-    first, second = departure.hear(heard), departure.hear(Heard(observation=other))
-    assert first.refusal == Refusal(cause=Cause.SHUTDOWN, detail="SIGTERM")
-    assert (first.observation, first.superseded, first.operator) == (None, (one, other), (OperatorWord.STOP,))
-    assert (second.refusal, second.observation) == (None, None)
+    heard = departure.hear(Heard(observation=seen, operator=(OperatorWord.STOP,)))
+    assert heard.conditions == ((Cause.SHUTDOWN, "SIGTERM"),)
+    assert (heard.observation, heard.operator) == (seen, (OperatorWord.STOP,))
+
+
+@pytest.fixture
+def leaving() -> Rig:
+    """It drives, and is told to end."""
+    rig = Rig().arm()
+    rig.conditions = ((Cause.SHUTDOWN, "SIGTERM"),)
+    rig.step()
+    return rig
+
+
+def test_it_brakes_comfortably_although_nobody_can_judge_the_rules_any_more(leaving: Rig) -> None:
+    began = len(leaving.sent) - 1
+    leaving.advance(2_000)
+    assert leaving.speeds[-1] == 0.0
+    assert max(before - after for before, after in itertools.pairwise(leaving.speeds[began:])) < 1.001 * 1.0 * 0.02
+    assert leaving.named("rule") == ["stop"]
+
+
+def test_what_is_known_to_demand_more_brakes_harder_also_when_it_is_seen_no_more(leaving: Rig) -> None:
+    leaving.observe(front_m=0.1)
+    leaving.advance(2_000)
+    assert leaving.named("rule") == ["stop", "obstacle"]
+    assert leaving.speeds[-1] == 0.0
+
+
+def test_no_rule_moves_it_and_the_model_does_not_get_it_back(leaving: Rig) -> None:
+    for _ in range(20):
+        leaving.cycle(docked=True)
+    assert leaving.named("rule") == ["stop"]
+    assert set(leaving.speeds[-50:]) == {0.0}
+    assert leaving.mode is Mode.INTERVENING

@@ -70,6 +70,11 @@ class Ledger:
         return tuple(cause for cause in self.causes if TABLE[cause].latches) if self._standing else ()
 
     @property
+    def leaving(self) -> bool:
+        """Whether the guard was told to end."""
+        return any(TABLE[cause].clear is Clear.RESTART for cause in self._standing)
+
+    @property
     def ends_on_time(self) -> bool:
         """Whether one on-time answer would clear everything that holds: then it may be applied at once."""
         return all(TABLE[cause].clear is Clear.ON_TIME for cause in self._standing)

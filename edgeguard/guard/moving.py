@@ -40,7 +40,9 @@ def intend(turn: Turn) -> Intent:
     if turn.mode is Mode.ARMED:
         intent = _model(turn)
     elif turn.mode is Mode.INTERVENING:
-        motive = choose(turn.settings.motives, turn.view, may_move=_may_move(turn))
+        leaving = turn.ledger.leaving
+        may_move = _may_move(turn) and not leaving
+        motive = choose(turn.settings.motives, turn.view, may_move=may_move, leaving=leaving, last=turn.rule)
         rule, intent = motive.name, _rule(turn, motive)
         detail = rule if holds(motive, turn.view) else f"{rule} (its condition is unknown)"
     if rule != turn.rule and rule is not None:

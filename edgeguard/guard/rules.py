@@ -87,18 +87,21 @@ def remember(bands: tuple[Compare, ...], view: View) -> frozenset[Compare]:
     return frozenset(engaged)
 
 
-def choose(motives: tuple[Motive, ...], view: View, *, may_move: bool) -> Motive:
-    """The first rule that acts. The last one is a stop without a condition."""
+def choose(
+    motives: tuple[Motive, ...], view: View, *, may_move: bool, leaving: bool = False, last: str | None = None
+) -> Motive:
+    """The first rule that acts: a stop unless its condition is known to be false, a motion only if it is known to be
+    true. The last one is a stop without a condition.
+
+    ``leaving``: nobody observes any more because the guard is about to end, which is no reason to stop otherwise. Then
+    of the stops whose condition is unknown only the one that acted ``last`` goes on.
+    """
     for motive in motives[:-1]:
-        if acts(motive, view) and (motive.targets is None or may_move):
+        known = holds(motive, view)
+        doubted = known is None and motive.targets is None and (not leaving or motive.name == last)
+        if doubted or (known and (motive.targets is None or may_move)):
             return motive
     return motives[-1]
-
-
-def acts(motive: Motive, view: View) -> bool:
-    """A stop acts unless its condition is known to be false, a motion only if it is known to be true."""
-    known = holds(motive, view)
-    return known is not False if motive.targets is None else known is True
 
 
 def holds(motive: Motive, view: View) -> bool | None:

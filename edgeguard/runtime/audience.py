@@ -10,21 +10,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from edgeguard.guard.interface import Refusal
 from edgeguard.guard.settings import Settings
 from edgeguard.runtime.driver import Driver
 from edgeguard.runtime.status import Status
-from edgeguard.types import Observation, OperatorWord
+from edgeguard.types import Cause, Observation, OperatorWord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heard:
-    """Since the last time. Of the ``superseded`` observations only an operator's *stop* counts: newest wins."""
+    """Since the last time. Of the ``superseded`` observations only an operator's *stop* counts: newest wins.
+
+    ``conditions`` are causes that hold now.
+    """
 
     observation: Observation | None = None
     superseded: tuple[Observation, ...] = ()
     operator: tuple[OperatorWord, ...] = ()
-    refusal: Refusal | None = None
+    conditions: tuple[tuple[Cause, str], ...] = ()
 
 
 class Audience(Protocol):

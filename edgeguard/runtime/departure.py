@@ -1,19 +1,19 @@
 """How a guard that was told to end leaves: it slows the robot down and goes at standstill.
 
-Not every motor controller stops by itself when the wire falls silent. From the first ``hear`` on the core is shown
-nothing that the robot could move by; an operator's *stop* is still heard. How hard it brakes is up to the rules: one
-that nobody can judge any more counts as one that holds, be it of the emergency grade. The guard never goes before its
-own set-points are at rest. Then it waits until the plant is seen to stand, for as long as a stop may take at most. With
-the link down nothing can be sent, so it goes at once.
+Not every motor controller stops by itself when the wire falls silent. From the first ``hear`` on neither the model nor
+a rule moves the robot. It brakes comfortably, unless something is known that demands more: the core is shown what is
+still observed, and hears the operator. The guard never goes before its own set-points are at rest. Then it waits until
+the plant is seen to stand, for as long as a stop may take at most. With the link down nothing can be sent, so it goes
+at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from edgeguard.clock import NS_PER_S
 from edgeguard.config.plant_sections import Axis
-from edgeguard.guard.interface import Refusal
 from edgeguard.guard.ramp import braking_time
 from edgeguard.guard.rules import View
 from edgeguard.guard.settings import AxisLimits, Settings
@@ -28,16 +28,14 @@ class Departure:
 
     def __init__(self, settings: Settings, *, cause: Cause, detail: str, now_ns: int) -> None:
         self._settings = settings
-        self._refusal: Refusal | None = Refusal(cause=cause, detail=detail)
+        self._conditions = ((cause, detail),)
         self._leave_by_ns = now_ns + stop_limit_ns(
             settings.axes, echo_timeout_ns=settings.echo_timeout_ns, tick_ns=settings.tick_ns
         )
 
     def hear(self, heard: Heard) -> Heard:
-        """What the core is shown of what was ``heard``: at first why it stops, and then nothing but the operator."""
-        refusal, self._refusal = self._refusal, None
-        newest = () if heard.observation is None else (heard.observation,)
-        return Heard(superseded=(*heard.superseded, *newest), operator=heard.operator, refusal=refusal)
+        """What was ``heard``, and why it stops."""
+        return replace(heard, conditions=self._conditions)
 
     def is_over(self, driver: Driver, now_ns: int) -> bool:
         """Asked behind each step of the core."""

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from edgeguard.clock import Clock, boottime_offset_ns
 from edgeguard.guard.core import step
-from edgeguard.guard.interface import Effects, Inputs, Refusal, WorkerStatus
+from edgeguard.guard.interface import Effects, Inputs, WorkerStatus
 from edgeguard.guard.settings import Settings
 from edgeguard.guard.state import GuardState
 from edgeguard.runtime.latch import Latch
@@ -111,7 +111,6 @@ class Driver:
         *,
         lateness_ns: int = 0,
         observation: Observation | None = None,
-        refusal: Refusal | None = None,
         operator: tuple[OperatorWord, ...] = (),
     ) -> Effects:
         """One step of the core at ``now_ns``, carried out."""
@@ -125,7 +124,6 @@ class Driver:
             worker=self._worker.status,
             link=self.link_status,
             observation=observation,
-            refusal=refusal,
             answers=answers,
             operator=operator,
             conditions=conditions,

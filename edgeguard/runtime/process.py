@@ -92,12 +92,12 @@ class GuardProcess:
         while not self._audience.ended:
             lateness_ns = self._wait()
             heard = self._audience.hear(self._clock.now_ns(), self._status)
-            self._driver.conditions = self._parts.profile.conditions(self._parts.supervisor.ready)
+            stale = self._parts.profile.conditions(self._parts.supervisor.ready)
+            self._driver.conditions = (*stale, *heard.conditions)
             self._driver.step(
                 self._clock.now_ns(),
                 lateness_ns=lateness_ns,
                 observation=heard.observation,
-                refusal=heard.refusal,
                 operator=self._operator_words(heard),
             )
             self._audience.tell(self._driver, self._clock.now_ns())

@@ -46,6 +46,18 @@ def test_a_stamp_of_another_clock_is_refused_and_the_message_names_the_conversio
     assert "time.monotonic_ns()" in str(caught.value)
 
 
+@pytest.mark.parametrize("age_ms", [3_600_001, 86_400_000, math.inf])
+def test_an_order_of_yesterday_is_too_old_for_any_field_and_no_fault_of_the_callers(age_ms):
+    observation = observe({"said": "go"}, now_ns=NOW_NS, field_ages_ms={"said": age_ms})
+    assert observation.age_ns(NOW_NS, "said") == 3_600 * NS_PER_S + 1
+
+
+@pytest.mark.parametrize("age", [-1, math.nan])
+def test_an_impossible_age_of_a_field_is_refused(age):
+    with pytest.raises(ObservationError, match=r"field_ages_ms\['said'\] = .* is not an age"):
+        observe({"said": "go"}, now_ns=NOW_NS, field_ages_ms={"said": age})
+
+
 @pytest.mark.parametrize("age", [-1, math.nan, math.inf, 3_600_001])
 def test_an_impossible_age_is_refused(age):
     with pytest.raises(ObservationError, match="not an age"):

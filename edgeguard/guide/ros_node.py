@@ -22,7 +22,11 @@ exceed the tick, or the robot stops between two commands. From three ticks on a 
 is how long the robot may drive blindly. 0.1 s here; diff_drive_controller's default is 0.5 s, at full speed.
 
 **Time.** A ROS stamp is of another clock than the guard's, so observations are handed over by their age. A stamp of the
-future, or none, is no observation. The tick runs on the steady clock, so that no set of the wall clock holds it up.
+future, of more than a minute ago (a simulator's: start with ``use_sim_time``), or none, is no observation. The tick
+runs on the steady clock, so that no set of the wall clock holds it up.
+
+**Priority.** The model takes every core, and a tick more than a tick late is a safe decision: start the node with
+``chrt --reset-on-fork --fifo 40``.
 """
 
 from __future__ import annotations
@@ -46,6 +50,9 @@ FRONT_RAD = math.radians(20)
 ODOMETRY_MS = 200.0
 """Older odometry is no reading."""
 
+FOREIGN_MS = 60_000.0
+"""An older stamp is of another clock."""
+
 SLOWER = 1.1
 """The timer is a tenth slower than the tick, so that every call finds one due."""
 
@@ -62,9 +69,10 @@ def front_m(scan: Any) -> float | None:
 
 
 def age_ms(stamp: Any, now_ns: int) -> float | None:
-    """How old a ``builtin_interfaces/Time`` is on the clock that stamps; ``None`` when it is missing or to come."""
+    """How old a ``builtin_interfaces/Time`` is on the clock that stamps; ``None``: missing, to come or foreign."""
     stamp_ns = stamp.sec * NS_PER_S + stamp.nanosec
-    return ms_from_ns(now_ns - stamp_ns) if 0 < stamp_ns <= now_ns else None
+    age = ms_from_ns(now_ns - stamp_ns)
+    return age if stamp_ns > 0 and 0 <= age < FOREIGN_MS else None
 
 
 def measured(odometry: Any, now_ns: int) -> Mapping[str, float | None]:
@@ -118,7 +126,10 @@ class GuardNode:
         now_ns = self._now_ns()
         age = age_ms(message.header.stamp, now_ns)
         if age is None:
-            self._node.get_logger().warning("a scan without a stamp of the past: are the clocks synchronised?")
+            warning = (
+                "a scan without a stamp of the last minute: are the clocks synchronised, is use_sim_time the same?"
+            )
+            self._node.get_logger().warning(warning, throttle_duration_sec=5.0)
         elif self._said is not None:
             said, said_ns = self._said
             older_ms = max(0.0, ms_from_ns(now_ns - said_ns) - age)

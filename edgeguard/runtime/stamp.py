@@ -49,7 +49,7 @@ def observe(
             f"captured_ns = {captured_ns} is more than an hour old by this machine's monotonic clock ({now_ns}): it is "
             f"another clock's stamp; {_CONVERSION}"
         )
-    ages_ns = {name: _age_ns(f"field_ages_ms[{name!r}]", age) for name, age in (field_ages_ms or {}).items()}
+    ages_ns = {name: _field_age_ns(name, age) for name, age in (field_ages_ms or {}).items()}
     values = {name: plain_value(name, value) for name, value in fields.items()}
     observation = Observation(fields=values, captured_ns=min(captured_ns, now_ns), ages_ns=ages_ns)
     n_bytes = len(encode({"type": "observation", **observation_message(observation)}))
@@ -78,3 +78,8 @@ def _age_ns(name: str, age_ms: float) -> int:
     if not 0 <= age_ms < ms_from_ns(FOREIGN_AGE_NS):  # written so that NaN fails too
         raise ObservationError(f"{name} = {age_ms!r} is not an age in milliseconds (0 up to an hour)")
     return ns_from_ms(age_ms)
+
+
+def _field_age_ns(name: str, age_ms: float) -> int:
+    """An order may be a day old, which is no other clock's stamp; no field's ``max_age_ms`` is more than an hour."""
+    return FOREIGN_AGE_NS + 1 if age_ms > ms_from_ns(FOREIGN_AGE_NS) else _age_ns(f"field_ages_ms[{name!r}]", age_ms)

@@ -53,7 +53,8 @@ class Node:
         return Clock(clock_type=ClockType.ROS_TIME)
 
     def get_logger(self) -> Any:
-        return SimpleNamespace(info=self._context.log.append, warning=self._context.log.append)
+        log = self._context.log
+        return SimpleNamespace(info=log.append, warning=lambda text, **_throttle: log.append(text))
 
 
 _contexts: list[Context] = []

@@ -117,3 +117,10 @@ def test_the_guard_drives_a_function_and_its_death_stops_it(tmp_path: Path) -> N
             sink.done = True
             served.join()
     assert done[-1] == (Action.HOLD, 0.0)
+
+
+def test_it_starts_behind_one_that_was_killed_while_it_started(tmp_path: Path) -> None:
+    for name in ("motors", "motors.new"):
+        (tmp_path / name).symlink_to("/dev/pts/of-yesterday")
+    with Sink(port=tmp_path / "motors", axes=["linear"], apply=lambda _action, _axes: None):
+        assert (tmp_path / "motors").exists()

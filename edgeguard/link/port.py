@@ -7,7 +7,8 @@ frame waits in the slot while more than one frame's worth is unsent there.
 
 Exclusive twice over: ``flock`` keeps cooperating programs out, ``TIOCEXCL`` everybody but root. The driver is asked not
 to hold bytes back (``ASYNC_LOW_LATENCY``; an FTDI adapter else waits 16 ms); one that cannot says so in ``latency``. A
-name with wildcards is looked up at every opening, as is where a link such as /dev/serial/by-id leads.
+name with wildcards is looked up at every opening, as is where a link such as /dev/serial/by-id leads. What DTR does to
+a board is in ``firmware/README.md``.
 
 Knows nothing of what the bytes mean and does not reopen itself. Fails with ``LinkError`` on opening; later, whichever
 of its errors the system chooses for an unplugged port, ``lost`` says why and the port takes and gives no more bytes.

@@ -23,6 +23,7 @@ class PtyPort:
         os.set_blocking(self._fd, False)
         self.path = path
         fresh = path.with_name(f"{path.name}.new")
+        fresh.unlink(missing_ok=True)  # of one that was killed right here
         fresh.symlink_to(os.ttyname(self._near))
         fresh.replace(path)
 

@@ -448,7 +448,7 @@ def test_on_the_real_model_all_answers_are_those_of_the_full_head(
     assert tokens is not None
     config, different = load_config(write_config(tmp_path)), set()
     observations = draw_fields(config, seed=3)
-    for _ in range(60):
+    for _ in range(30):
         fields = next(observations)
         prompt = cut.prompt.request(fields)
         answers = []

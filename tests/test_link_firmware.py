@@ -21,7 +21,7 @@ import cobs_vectors
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from robot import Robot, drive
+from robot import Robot, drive_until
 
 from edgeguard.clock import NS_PER_MS, NS_PER_S, SystemClock
 from edgeguard.link import Link, SerialPort, make_codec
@@ -630,7 +630,7 @@ def test_when_the_guard_is_killed_the_firmware_stops_the_robot(tmp_path: Path) -
     host = build(tmp_path / "host", axis_count=1)
     robot = Robot(tmp_path, None)  # type: ignore[arg-type]  # its motor controller is the board
     with board(host, tmp_path, link_timeout_ms=80) as (port, log), robot.guarded(port=port) as guard:
-        wait(lambda: fastest(log) == pytest.approx(0.4), meanwhile=lambda: drive(guard, 1))
+        drive_until(guard, lambda _: fastest(log) == pytest.approx(0.4), "it drives as fast as the model says")
         os.kill(guard.pid, signal.SIGKILL)
         wait(lambda: actions(log)[-1][1] == "hold")
         last_frame, stopped = actions(log)[-2:]

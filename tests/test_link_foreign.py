@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from robot import CONFIG, Robot, drive
+from robot import CONFIG, Robot, drive_until
 
 from edgeguard import Guard
 from edgeguard.cli.main import main
@@ -61,11 +61,13 @@ def until(condition: Callable[[], bool]) -> None:
 
 def drive_until_fast(guard: Guard, robot: Robot) -> None:
     """Until the motors do what the model asks for."""
-    until(
-        lambda: (
-            drive(guard, 1)[0].decision.source is Source.MODEL
+    drive_until(
+        guard,
+        lambda record: (
+            record.decision.source is Source.MODEL
             and robot.motors.report().received[-1].axes["linear"] == pytest.approx(0.4)
-        )
+        ),
+        "the motors are fast",
     )
 
 

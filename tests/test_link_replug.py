@@ -13,7 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from robot import Robot, drive
+from patience import wait_for
+from robot import Robot, drive, drive_until
 from test_link_firmware import COMPILER, FIRST_SESSION, build
 
 from edgeguard.link.pty_port import PtyPort
@@ -101,21 +102,18 @@ def test_after_a_replug_under_another_name_commands_flow_again_and_none_is_old(
         name = cable.plug(tmp_path / first)
         robot = Robot(tmp_path, None)  # type: ignore[arg-type]  # its motor controller is the board
         with robot.guarded(port=str(tmp_path / port)) as guard:
-            while actions(log)[-1][1:] != ("move", pytest.approx(0.4)):  # full speed
-                drive(guard, 1)
+            drive_until(guard, lambda _: actions(log)[-1][1:] == ("move", pytest.approx(0.4)), "it is at full speed")
             cable.pull()
             records = drive(guard, 10)  # at full speed until then, and nobody hears it now
             assert any(Cause.LINK_LOST in record.decision.causes for record in records)
-            while actions(log)[-1][1] != "hold":  # the board stops by itself
-                drive(guard, 1)
+            wait_for(lambda: actions(log)[-1][1] == "hold", "the board stops by itself")
             before = actions(log)
             held = []
             while not Path(name).exists():  # so that the device cannot get its old name again
                 held += os.openpty()
             assert cable.plug(tmp_path / second) != name
             returned_ms = time.monotonic() * 1e3
-            while (armed := drive(guard, 1)[0]).decision.source is not Source.MODEL:
-                pass
+            armed = drive_until(guard, lambda one: one.decision.source is Source.MODEL, "the model drives again")[-1]
             for descriptor in held:
                 os.close(descriptor)
     assert armed.mode is Mode.ARMED

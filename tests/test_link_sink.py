@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
 import cobs_vectors
 import pytest
-from robot import Robot, drive
+from patience import wait_for
+from robot import Robot, drive_until
 
 from edgeguard.link.receiver import Receiver
 from edgeguard.link.sink import Sink
@@ -105,14 +105,11 @@ def test_the_guard_drives_a_function_and_its_death_stops_it(tmp_path: Path) -> N
         try:
             robot = Robot(tmp_path, None)  # type: ignore[arg-type]  # its motor controller is the function
             with robot.guarded(port=str(tmp_path / "motors")) as guard:
-                end_s = time.monotonic() + 60
-                while done[-1] != (Action.MOVE, pytest.approx(0.4)):
-                    assert time.monotonic() < end_s
-                    drive(guard, 1)
+                drive_until(
+                    guard, lambda _: done[-1] == (Action.MOVE, pytest.approx(0.4)), "the function is told to move"
+                )
                 os.kill(guard.pid, signal.SIGKILL)
-                while done[-1][0] is not Action.HOLD:
-                    assert time.monotonic() < end_s
-                    time.sleep(0.005)
+                wait_for(lambda: done[-1][0] is Action.HOLD, "it stops by itself")
         finally:
             sink.done = True
             served.join()

@@ -6,7 +6,8 @@ You own the timer and the wire; the guard owns the decision. In every slot of th
 the robot knows, call `tick`, write what it returns. The model runs in a process of its own; `tick` never waits for it.
 
 The loop's own guard is the motor board: it must stop by itself when no line has come for the life in the last one.
-That is the only thing that helps when this program hangs. A loop that is late is the cause *guard overrun*.
+That is the only thing that helps when this program hangs. A loop that is late is the cause *guard overrun*: the model
+takes every core, so start it as `chrt --reset-on-fork --fifo 40 python -m edgeguard.guide.loop_mode …`.
 
 `Motors` and `sense` are yours: here a board that reads lines of text, and an observation from the command line.
 """

@@ -4,8 +4,8 @@
 
 `Guard.start` starts a process of its own that speaks to the motor controller in every tick. This program says what the
 robot knows, once per period, and reads what was decided. When it is slow, stuck or dead no frame is late: without an
-observation the rules act, and they stop the robot. When it ends, the guard ends with it and the last command's life,
-at most the link time-out, is all that is left.
+observation the rules act, and they stop the robot. However it ends, the guard slows the robot down, and ends at
+standstill.
 
 `sense` is yours: here an observation from the command line.
 """

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import pytest
+
 from edgeguard.board import Board, Kind, LevelWatch
 from edgeguard.board.portable import find_portable, read_temperatures
 from edgeguard.types import ThermalLevel
@@ -30,6 +32,15 @@ def test_a_chip_is_read_again_at_each_look_until_it_has_gone() -> None:
     assert (state.level, state.critical) == (ThermalLevel.HOT, True)
     chips.clear()
     assert [one.reason for one in board.read(2).missing] == ["has gone", "has gone"]
+
+
+@pytest.mark.parametrize("nothing", [0.0, -273.0, 65_261.85])
+def test_a_drivers_way_to_say_that_it_has_no_limit_is_none(nothing: float) -> None:
+    board = Board(
+        names=("psutil",), sensors=tuple(find_portable(lambda: {"disc": [Entry("", 41.0, nothing, nothing)]}))
+    )
+    state = LevelWatch().see(board.read(0))
+    assert (state.level, state.critical) == (ThermalLevel.NOMINAL, False)
 
 
 def test_this_machines_can_be_asked_for() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from edgeguard.board.file_row import plausible
 from edgeguard.board.reading import Kind, Sensor
+from edgeguard.board.trip_points import as_trip_point
 
 THROTTLING_MASK = 0xEC
 """Of the clocks event reasons: power cap (4), hardware slowdown (8), software and hardware thermal slowdown (0x20,
@@ -76,7 +77,7 @@ class Nvml:
 
     def _threshold_c(self, handle: Any, which: int) -> float | None:
         try:
-            return float(self._nvml.nvmlDeviceGetTemperatureThreshold(handle, which))
+            return as_trip_point(float(self._nvml.nvmlDeviceGetTemperatureThreshold(handle, which)))
         except self._nvml.NVMLError:
             return None
 

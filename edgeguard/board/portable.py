@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from edgeguard.board.file_row import plausible
 from edgeguard.board.reading import Kind, Sensor
+from edgeguard.board.trip_points import as_trip_point
 
 Temperatures: TypeAlias = Callable[[], Mapping[str, Sequence[Any]]]
 """By chip, entries of label, current, high and critical."""
@@ -32,8 +33,8 @@ def find_portable(read: Temperatures = read_temperatures) -> Iterator[Sensor]:
                 name=entry.label or chip,
                 kind=Kind.TEMPERATURE,
                 measure=_Entry(read=read, chip=chip, index=index),
-                passive_c=entry.high,
-                critical_c=entry.critical,
+                passive_c=as_trip_point(entry.high),
+                critical_c=as_trip_point(entry.critical),
             )
 
 

@@ -26,6 +26,11 @@ def trip_points(file: Path) -> tuple[float | None, float | None]:
     return _celsius(maximum), _celsius(critical)
 
 
+def as_trip_point(value_c: float | None) -> float | None:
+    """``value_c`` if it can be one: what is taken for a limit of 0 °C would stop the robot for ever."""
+    return value_c if value_c is not None and _LOWEST_C <= value_c <= _HIGHEST_C else None
+
+
 def _of_zone(zone: Path) -> tuple[float | None, float | None]:
     passive, critical = [], []
     for file in zone.glob("trip_point_*_type"):
@@ -51,5 +56,4 @@ def _celsius(file: Path) -> float | None:
     text = read_text(file)
     if text is None or not re.fullmatch(r"-?\d{1,18}", text):
         return None
-    value_c = int(text) / 1000
-    return value_c if _LOWEST_C <= value_c <= _HIGHEST_C else None
+    return as_trip_point(int(text) / 1000)

@@ -441,11 +441,12 @@ def test_old_echoes_of_our_own_session_do_not_cost_it(bench: Bench) -> None:
 
 
 class Waterfall:
-    """A port with a peer that never stops talking."""
+    """A port with a peer that never stops talking, and says so much between two reads."""
 
-    def __init__(self) -> None:
+    def __init__(self, n_bytes: int = READ_LIMIT_BYTES) -> None:
         self.lost: str | None = None
-        self.written = self.superseded = self.n_bytes = 0
+        self.written = self.superseded = self.reads = 0
+        self.n_bytes = n_bytes
 
     def fileno(self) -> int:
         return -1
@@ -457,20 +458,21 @@ class Waterfall:
         return True
 
     def read(self) -> bytes:
-        self.n_bytes += READ_LIMIT_BYTES
-        return b"\x01\0" * (READ_LIMIT_BYTES // 2)
+        self.reads += 1
+        return b"\0" * self.n_bytes
 
     def close(self) -> None:
         pass
 
 
-def test_however_often_it_is_polled_it_takes_in_so_many_bytes_per_tick() -> None:
-    port = Waterfall()
+@pytest.mark.parametrize(("n_bytes", "most_reads"), [(READ_LIMIT_BYTES, 3), (1, 12)])
+def test_however_often_it_is_polled_it_takes_in_so_much_per_tick(n_bytes: int, most_reads: int) -> None:
+    port = Waterfall(n_bytes)
     link = Link(open_port=lambda: port, codec=make_codec("cobs", axes=AXES), axis_count=2, echo_timeout_ns=NS_PER_S)
     for tick in range(1, 4):
         for poll in range(1_000):
             link.poll(now_ns=20 * NS_PER_MS * tick + poll)
-        assert port.n_bytes <= tick * 4_096
+        assert port.reads == tick * most_reads
 
 
 def test_a_port_that_hangs_while_it_is_opened_holds_nobody_up(tmp_path: Path) -> None:

@@ -34,8 +34,10 @@ _TRIPPED = MotorFlag.FAULT | MotorFlag.ESTOP
 
 _WINDOW_NS = 20 * NS_PER_MS
 _BYTES_PER_WINDOW = 3 * 1024
-"""So that a talkative peer cannot hold the tick, however often it wakes us: one read more than this is taken in at
-most. The dearest bytes of any codec take about half a microsecond each on a PC."""
+_BYTES_PER_READ = 256
+"""So that a talkative peer cannot hold the tick, however often it wakes us: within a window one read more than so many
+bytes is taken in, and a read counts as at least so many. The dearest bytes of any codec take half a microsecond each
+on a PC."""
 
 
 class Port(Protocol):
@@ -160,7 +162,7 @@ class Link:
         if now_ns >= self._window_ends_ns:
             self._window_ends_ns, self._n_bytes = now_ns + _WINDOW_NS, 0
         while self._n_bytes < _BYTES_PER_WINDOW and (data := port.read()):
-            self._n_bytes += len(data)
+            self._n_bytes += max(len(data), _BYTES_PER_READ)
             for message in self._codec.feed(data):
                 self._take(message, now_ns)
         port.flush_some()

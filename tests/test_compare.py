@@ -21,6 +21,7 @@ from edgeguard.bench.comparison.likeness import Paths, mean_divergence
 from edgeguard.bench.comparison.plot import draw
 from edgeguard.bench.comparison.proportion import Paired, Share
 from edgeguard.bench.comparison.reliability import reliability
+from edgeguard.cli.busy import say
 from edgeguard.cli.compare import add_parser
 from edgeguard.clock import NS_PER_MS, SystemClock
 from edgeguard.config import load_config
@@ -259,7 +260,9 @@ def test_the_command_compares_real_models(robot: Path, capsys: pytest.CaptureFix
     shorter.write_text(text[:begin] + text[end:])
     words = (f"{folder}/model", f"{folder}/model@{shorter}", "--eval", f"{folder}/eval.jsonl", "--config", str(robot))
     assert run(*words, "--json", "--plot", str(folder / "trade.svg")) == 0
-    first, second = json.loads(capsys.readouterr().out)["models"]
+    document = json.loads(capsys.readouterr().out)
+    first, second = document["models"]
+    assert document["busy"] >= 1
     assert (folder / "trade.svg").stat().st_size > 1_000
     assert first["exact"]["n"] == 4
     assert first["tags"]["plain"]["fields"]["action"]["n"] == 2
@@ -272,6 +275,13 @@ def test_the_command_compares_real_models(robot: Path, capsys: pytest.CaptureFix
     said = capsys.readouterr().out
     for line in ("1 cases of eval.jsonl", "exactly right", "divergence from 1, nats", "the reference"):
         assert line in said
+
+
+def test_a_busy_machine_is_said_and_a_free_one_is_not_worth_a_word(capsys: pytest.CaptureFixture[str]) -> None:
+    say(1.1)
+    assert capsys.readouterr().out == ""
+    say(1.6)
+    assert "machine busy x1.6: something else computes here" in capsys.readouterr().out
 
 
 MISTAKES = [

@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING
 
 from edgeguard.cli.bench import require_positive
 from edgeguard.cli.bench_table import at_best_s, show
+from edgeguard.cli.busy import look, say
 from edgeguard.cli.progress import progress_bars
-from edgeguard.clock import NS_PER_MS, NS_PER_S, SystemClock, wall_time_iso
+from edgeguard.clock import NS_PER_S, SystemClock, wall_time_iso
 from edgeguard.errors import ConfigError
 
 if TYPE_CHECKING:
     from edgeguard.bench.speed.rates import Task
-
-KERNEL_NS = 300 * NS_PER_MS
-BUSY_LIMIT = 1.2
-"""From here on it is said. Rates are for comparing, nothing is decided by them, so nothing is refused."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -37,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     with progress_bars() as progress:
         folder = find_model(arguments.folder, progress=progress)
         summary, figures = model_figures(folder)
-        factors = [kernel.busy_factor(for_ns=KERNEL_NS)]
+        factors = [look(kernel)]
         rates = measure_rates(
             folder,
             tasks,
@@ -47,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
             provider=arguments.provider,
             progress=progress,
         )
-        factors.append(kernel.busy_factor(for_ns=KERNEL_NS))
+        factors.append(look(kernel))
         machine = None
         if arguments.measure:
             machine = measure_machine(clock=clock, accuracy_level=summary.accuracy_level, progress=progress)
@@ -72,8 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps(rows, indent=2))
         return 0
     show(rows, rates, figures, machine)
-    if max(factors) > BUSY_LIMIT:
-        print(f"\nmachine busy ×{max(factors):.1f}: something else computes here, and the rates are lower for it")
+    say(max(factors))
     return 0
 
 

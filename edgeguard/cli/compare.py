@@ -9,6 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from edgeguard.cli.busy import look, say
 from edgeguard.cli.files import picture_to_write
 from edgeguard.cli.progress import progress_bars
 from edgeguard.clock import SystemClock, ms_from_ns
@@ -42,8 +43,8 @@ FILE is JSON Lines, a case a line: an observation, and for some fields of the an
   {"observation": {"said": "left", "front_m": 1.4}, "accepted": {"move": ["left"]}}
   {"observation": {"said": "half speed"}, "accepted": {"speed": {"min": 0.2, "max": 0.3}}}
 
-Compare on the machine that will run it, with nothing else computing. 400 cases of five models take some minutes;
---limit 50 takes a look.
+Compare on the machine that will run it, with nothing else computing; if something did, that is said at the end. 400
+cases of five models take some minutes; --limit 50 takes a look.
 """
 
 
@@ -71,13 +72,17 @@ def run(arguments: argparse.Namespace) -> int:
     from edgeguard.bench.comparison.compare import compare
     from edgeguard.bench.comparison.contest import run_contest
     from edgeguard.bench.comparison.likeness import read_paths
+    from edgeguard.board import FixedKernel
     from edgeguard.model.inspect import inspect
 
     clock = SystemClock()
+    kernel = FixedKernel(clock=clock)
     with progress_bars() as progress:
         contenders = _contenders(arguments, progress)
         cases = _cases(arguments, contenders)
+        before = look(kernel)
         runs = run_contest(contenders, cases, seed=arguments.seed, clock=clock, progress=progress)
+        busy = max(before, look(kernel))
         answers = [(one.case, one.values) for one in runs[0].outcomes if one.values is not None]
         paths = [read_paths(contender, answers, clock=clock, progress=progress) for contender in contenders]
     sizes = [
@@ -90,9 +95,10 @@ def run(arguments: argparse.Namespace) -> int:
 
         draw(rows, title=f"{len(cases)} cases of {arguments.eval.name}", file=arguments.plot)
     if arguments.json:
-        print(json.dumps(_summary(arguments, rows), indent=2))
+        print(json.dumps(_summary(arguments, rows, busy=busy), indent=2))
     else:
         _show(rows, cases=cases, name=arguments.eval.name)
+        say(busy)
     return 0
 
 
@@ -132,11 +138,12 @@ def _cases(arguments: argparse.Namespace, contenders: Sequence[Contender]) -> tu
     return draw_cases(tagged, limit=arguments.limit, seed=arguments.seed)
 
 
-def _summary(arguments: argparse.Namespace, rows: Sequence[Row]) -> dict[str, Any]:
+def _summary(arguments: argparse.Namespace, rows: Sequence[Row], *, busy: float) -> dict[str, Any]:
     return {
         "eval": str(arguments.eval),
         "cases": rows[0].exact.n,
         "seed": arguments.seed,
+        "busy": round(busy, 2),
         "models": [_plain(row) for row in rows],
     }
 

@@ -83,7 +83,9 @@ def test_misses_become_a_rate_and_a_time_between_interventions(
     verdict = _judge(latencies_ms=[250.0] * late + [100.0] * (n - late))
     assert (verdict.misses, verdict.judged) == (late, n)
     assert verdict.miss_rate == pytest.approx(miss_rate, rel=2e-3)
-    assert f"at most one intervention in {between}, " in dict(verdict.rows())["interventions"]
+    words = dict(verdict.rows())["interventions"]
+    assert f"at most one intervention in {between}, " in words
+    assert words.endswith("at 95% confidence)")
 
 
 @pytest.mark.parametrize(
@@ -105,6 +107,15 @@ def test_what_the_user_accepts_is_shown_or_what_it_takes_to_show_it(
     verdict = _judge(max_miss_rate=max_miss_rate, latencies_ms=latencies_ms)
     assert words in dict(verdict.rows())["you accept"]
     assert verdict.rate_shown is words.endswith(": shown")
+
+
+def test_a_way_of_decoding_without_a_bound_of_its_own_is_judged_with_the_other_and_said() -> None:
+    plain = made_profile(latencies_ms=[100.0] * 299).requests
+    slow = [dataclasses.replace(one, latency_ns=250 * NS_PER_MS, drafted=True) for one in plain[:3]]
+    verdict = _judge(latencies_ms=[100.0] * 299, requests=(*plain, *slow))
+    assert (verdict.misses, verdict.judged) == (3, 299)
+    assert dict(verdict.rows())["warning"].startswith("3 requests support no bound of their own")
+    assert "warning" not in dict(_judge().rows())
 
 
 def test_dependent_requests_are_judged_by_those_that_count() -> None:

@@ -10,25 +10,24 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from edgeguard.bench.calibration.words import (
-    cell_name,
+    bound_words,
     disturbed_words,
     duration,
-    heating_words,
     load_words,
-    share_name,
+    margin_words,
+    ms,
+    tail_words,
+    thermal_words,
+    unbounded_words,
     worker_words,
 )
 from edgeguard.budget import Bound, Profile
 from edgeguard.budget.bound import floor_n, miss_rate_bound
-from edgeguard.clock import NS_PER_MS, NS_PER_S, ms_from_ns
+from edgeguard.clock import NS_PER_MS, NS_PER_S
 from edgeguard.config import Config
 from edgeguard.errors import BoundError
 from edgeguard.runtime.budget_line import RESERVE_ASSUMED_NS
 from edgeguard.runtime.serial_wire import command_wire_ns
-from edgeguard.types import ThermalLevel
-
-HEAVY_TAIL = 0.25
-"""The shape from which a tail is called heavy: from 0.5 on it has no variance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,18 +117,18 @@ class Verdict:
         profile, schedule = self.profile, self.profile.schedule
         latencies_ns = sorted(one.latency_ns for one in profile.requests)
         return [
-            *(("bound", _bound_words(bound.times(profile.margin))) for bound in profile.bounds),
-            *([("margin", _margin_words(profile))] if profile.margin > 1 else []),
+            *(("bound", bound_words(bound.times(profile.margin))) for bound in profile.bounds),
+            *([("margin", margin_words(profile))] if profile.margin > 1 else []),
             *(("plan", self._plan_words(rung)) for rung in self.plans),
             ("fits", self._fit_words() if self.fits else f"no: {self._fit_words()}"),
             ("interventions", self._miss_words()),
             ("you accept", self._accepted_words()),
-            ("a request took", f"median {_ms(latencies_ns[len(latencies_ns) // 2])}, longest {_ms(latencies_ns[-1])}"),
+            ("a request took", f"median {ms(latencies_ns[len(latencies_ns) // 2])}, longest {ms(latencies_ns[-1])}"),
             ("measured", f"{len(latencies_ns):,} requests of {worker_words(schedule)}, one every "
-                         f"{_ms(schedule.period_ns)}; {load_words(schedule)}, busy x{schedule.busy:.2f}"),
+                         f"{ms(schedule.period_ns)}; {load_words(schedule)}, busy x{schedule.busy:.2f}"),
             ("disturbed", disturbed_words(schedule)),
-            ("thermal", _thermal_words(profile)),
-            *([("warning", words)] if (words := _tail_words(profile)) else []),
+            ("thermal", thermal_words(profile)),
+            *(("warning", words) for words in (unbounded_words(profile), tail_words(profile)) if words),
         ]  # fmt: skip
 
     def require_fit(self) -> None:
@@ -139,20 +138,20 @@ class Verdict:
 
     def _fit_words(self) -> str:
         parts = (
-            f"the deadline of {_ms(self.deadline_ns)} leaves {_ms(self.available_ns)} for the model (observation's age "
-            f"{_ms(self.overhead.age_ns)}, wire {_ms(self.overhead.wire_ns)}, reserve {_ms(self.overhead.reserve_ns)})"
+            f"the deadline of {ms(self.deadline_ns)} leaves {ms(self.available_ns)} for the model (observation's age "
+            f"{ms(self.overhead.age_ns)}, wire {ms(self.overhead.wire_ns)}, reserve {ms(self.overhead.reserve_ns)})"
         )
         if self.fits:
-            return f"yes, with {_ms(self.slack_ns)} to spare: {parts}"
+            return f"yes, with {ms(self.slack_ns)} to spare: {parts}"
         return (
-            f"{parts}, and the bound is {_ms(self.profile.bound.bound_ns)}, {_ms(-self.slack_ns)} too long; "
+            f"{parts}, and the bound is {ms(self.profile.bound.bound_ns)}, {ms(-self.slack_ns)} too long; "
             f"deadline_ms = {self.fitting_deadline_ms} would fit; else shorten the answer or the prompt"
         )
 
     def _plan_words(self, rung: str) -> str:
         """Of one rung of a ladder: whether it can run at all within this deadline."""
         slack_ns = self.slack_of_ns(rung)
-        fits = f"fits, with {_ms(slack_ns)} to spare" if slack_ns >= 0 else f"does not fit, {_ms(-slack_ns)} too long"
+        fits = f"fits, with {ms(slack_ns)} to spare" if slack_ns >= 0 else f"does not fit, {ms(-slack_ns)} too long"
         cold = max(bound.level for bound in self.profile.bounds if bound.rung == rung) < self.profile.reached
         return f"{rung!r} {fits}" + (f"; never measured on a {self.profile.reached.label} board" if cold else "")
 
@@ -160,7 +159,7 @@ class Verdict:
         return (
             f"{self.misses} of {self.judged} independent requests were late at this budget: at most one intervention "
             f"in {duration(self.between_interventions_s)}, {self.per_hour:.3g} per hour (miss rate at most "
-            f"{self.miss_rate:.2%})"
+            f"{self.miss_rate:.2%}, at {self.profile.confidence:.0%} confidence)"
         )
 
     def _accepted_words(self) -> str:
@@ -197,50 +196,18 @@ def judge(profile: Profile, *, config: Config, overhead: Overhead) -> Verdict:
 def _judge_cell(bound: Bound, profile: Profile, available_ns: int) -> tuple[int, int, float]:
     """Of one cell: the independent requests that were late, those that there are, and the rate that this allows.
 
-    What counts as one request among those that were slow counts as one among those that were late.
+    What counts as one request among those that were slow counts as one among those that were late. A way of decoding
+    that has no bound of its own runs on this one's, and its requests count here.
     """
-    cell = (bound.level, bound.rung, bound.drafted)
-    late = sum(one.latency_ns > available_ns for one in profile.requests if (one.level, one.rung, one.drafted) == cell)
+    bounded = {(one.level, one.rung, one.drafted) for one in profile.bounds}
+    late = sum(
+        one.latency_ns > available_ns
+        for one in profile.requests
+        if (one.level, one.rung) == (bound.level, bound.rung)
+        and (one.drafted == bound.drafted or (one.level, one.rung, one.drafted) not in bounded)
+    )
     misses = min(-(-late // bound.lag), bound.effective_n)
     return misses, bound.effective_n, miss_rate_bound(misses, bound.effective_n, confidence=bound.confidence)
 
 
 _RATE = itemgetter(2)
-
-
-def _bound_words(bound: Bound) -> str:
-    return (
-        f"{_ms(bound.bound_ns)} for {share_name(bound.percentile)} of all requests, at {bound.confidence:.0%} "
-        f"confidence: {cell_name(bound)} ({bound.n:,} requests, {bound.effective_n:,} independent)"
-    )
-
-
-def _margin_words(profile: Profile) -> str:
-    return (
-        f"x{profile.margin:g}, in the bounds above and in service: a {profile.kind} calibration has not seen the "
-        "thermal limit; without --quick there is none"
-    )
-
-
-def _thermal_words(profile: Profile) -> str:
-    """What was reached and what was not."""
-    heated = heating_words(profile.soak)
-    if profile.thermal == "unobserved":
-        return f"unobserved, no sensor can be read here; {heated}"
-    never = [level.label for level in ThermalLevel if level > profile.reached]
-    return f"{heated}; reached {profile.reached.label}" + (f", never {' or '.join(never)}" if never else "")
-
-
-def _tail_words(profile: Profile) -> str:
-    heavy = [
-        bound.gpd_shape for bound in profile.bounds if bound.gpd_shape is not None and bound.gpd_shape > HEAVY_TAIL
-    ]
-    if not heavy:
-        return ""
-    return (
-        f"heavy tail (shape {max(heavy):.2f}): the longest request is still to come; the bounds are not moved by this"
-    )
-
-
-def _ms(value_ns: int) -> str:
-    return f"{ms_from_ns(value_ns):.1f} ms"

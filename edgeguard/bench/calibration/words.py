@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import math
 
-from edgeguard.budget import Bound, Schedule, Soak
-from edgeguard.clock import NS_PER_S
+from edgeguard.budget import Bound, Profile, Schedule, Soak
+from edgeguard.clock import NS_PER_S, ms_from_ns
+from edgeguard.types import ThermalLevel
+
+HEAVY_TAIL = 0.25
+"""The shape from which a tail is called heavy: from 0.5 on it has no variance."""
 
 
 def percentile_name(percentile: float) -> str:
@@ -16,6 +20,11 @@ def percentile_name(percentile: float) -> str:
 def share_name(share: float) -> str:
     """``99%`` for 0.99, with as many digits as it has."""
     return f"{share * 100:.10g}%"
+
+
+def ms(value_ns: int) -> str:
+    """``21.4 ms``."""
+    return f"{ms_from_ns(value_ns):.1f} ms"
 
 
 def duration(seconds: float) -> str:
@@ -58,3 +67,51 @@ def heating_words(soak: Soak | None) -> str:
     begun = "" if soak.start_c is None or soak.end_c is None else f" from {soak.start_c:.0f}"
     degrees = "" if soak.end_c is None else f"{begun} to {soak.end_c:.0f} °C"
     return f"heated for {duration(soak.elapsed_ns / NS_PER_S)}{degrees} ({soak.heater or 'the model itself'}), {end}"
+
+
+def bound_words(bound: Bound) -> str:
+    """A bound, what it is of and what it rests on."""
+    return (
+        f"{ms(bound.bound_ns)} for {share_name(bound.percentile)} of all requests, at {bound.confidence:.0%} "
+        f"confidence: {cell_name(bound)} ({bound.n:,} requests, {bound.effective_n:,} independent)"
+    )
+
+
+def margin_words(profile: Profile) -> str:
+    """By what the bounds are stretched, and why."""
+    return (
+        f"x{profile.margin:g}, in the bounds above and in service: a {profile.kind} calibration has not seen the "
+        "thermal limit; without --quick there is none"
+    )
+
+
+def thermal_words(profile: Profile) -> str:
+    """What was reached and what was not."""
+    heated = heating_words(profile.soak)
+    if profile.thermal == "unobserved":
+        return f"unobserved, no sensor can be read here; {heated}"
+    never = [level.label for level in ThermalLevel if level > profile.reached]
+    return f"{heated}; reached {profile.reached.label}" + (f", never {' or '.join(never)}" if never else "")
+
+
+def tail_words(profile: Profile) -> str:
+    """A warning of a heavy tail, if there is one."""
+    heavy = [
+        bound.gpd_shape for bound in profile.bounds if bound.gpd_shape is not None and bound.gpd_shape > HEAVY_TAIL
+    ]
+    if not heavy:
+        return ""
+    return (
+        f"heavy tail (shape {max(heavy):.2f}): the longest request is still to come; the bounds are not moved by this"
+    )
+
+
+def unbounded_words(profile: Profile) -> str:
+    """Of requests that were too few, or too much alike in a row, for a bound of their own."""
+    own = sum(bound.n for bound in profile.bounds)
+    if own >= len(profile.requests):
+        return ""
+    return (
+        f"{len(profile.requests) - own:,} requests support no bound of their own: too few, or slow ones came in long "
+        "runs; with a draft or without, they run on the other way's bound where there is one"
+    )

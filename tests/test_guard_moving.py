@@ -239,3 +239,10 @@ class TestStatus:
     def test_an_armed_guard_has_nothing_to_say(self):
         rig = Rig().arm()
         assert (rig.state.causes, rig.state.detail, rig.state.grade) == ((), "", Grade.NONE)
+
+    def test_says_what_keeps_it_from_being_proven_before_that_it_is_not(self):
+        rig = Rig()
+        rig.conditions = ((Cause.PROFILE_STALE, "threads: 2 -> 4"),)
+        rig.step()
+        assert rig.state.causes == (Cause.PROFILE_STALE, Cause.UNPROVEN)
+        assert rig.state.detail == "threads: 2 -> 4"

@@ -10,7 +10,7 @@ import pytest
 from edgeguard.errors import AlreadyRunningError, ConfigError
 from edgeguard.runtime.latch import LATCH_FILE, Latch
 from edgeguard.runtime.lock import lock_state_directory
-from edgeguard.runtime.parts import WORKER_LOG, WORKER_LOG_BYTES, open_worker_log
+from edgeguard.runtime.parts import WORKER_LOG, open_worker_log
 
 
 def test_an_empty_or_missing_directory_is_not_latched(tmp_path):
@@ -85,15 +85,11 @@ def test_a_state_directory_that_is_a_file_is_a_mistake_of_the_configuration(tmp_
         lock_state_directory(tmp_path / "file")
 
 
-def test_the_workers_log_goes_on_until_it_is_long_and_then_begins_anew(tmp_path):
+def test_the_workers_log_goes_on_with_the_next_start(tmp_path):
     for words in (b"first\n", b"second\n"):
         with open_worker_log(tmp_path) as log:
             log.write(words)
     assert (tmp_path / WORKER_LOG).read_bytes() == b"first\nsecond\n"
-    (tmp_path / WORKER_LOG).write_bytes(bytes(WORKER_LOG_BYTES + 1))
-    with open_worker_log(tmp_path) as log:
-        assert log.tell() == 0
-    assert (tmp_path / f"{WORKER_LOG}.1").stat().st_size == WORKER_LOG_BYTES + 1
 
 
 def test_a_log_that_cannot_be_written_is_named(tmp_path):

@@ -16,7 +16,9 @@ from fake_worker import write_behaviour
 from patience import wait_for
 
 from edgeguard.clock import NS_PER_S, SystemClock
+from edgeguard.engine.spawner import LOG_BYTES
 from edgeguard.guard.interface import Promise, WorkerPhase
+from edgeguard.runtime.parts import WORKER_LOG, open_worker_log
 from edgeguard.runtime.supervisor import Supervisor
 from edgeguard.types import Answer, Finish, Observation, Request
 
@@ -44,6 +46,15 @@ peer = socket.socket(fileno=int(sys.argv[1]))
 for message in ({"type": "failed", "error": "no such model", "exit_code": 5}, {"type": "ready"}):
     peer.send(json.dumps(message).encode())
 pathlib.Path(sys.argv[2]).touch()
+time.sleep(600)
+"""
+
+CHATTERS = """
+import os, time
+os.write(2, b"x" * (3 << 20))
+while os.fstat(2).st_size:
+    time.sleep(0.01)
+os.write(2, b"the end")
 time.sleep(600)
 """
 
@@ -186,6 +197,17 @@ def test_what_a_worker_says_behind_its_last_word_is_nothing(tmp_path):
     assert supervisor.poll(1) == []
     assert (supervisor.status.phase, supervisor.status.detail) == (WorkerPhase.UNAVAILABLE, "no such model")
     supervisor.close()
+
+
+def test_the_log_of_a_worker_that_chatters_stays_short(tmp_path):
+    """While it runs; what it says next is at the beginning again."""
+    log, aside = tmp_path / WORKER_LOG, tmp_path / f"{WORKER_LOG}.1"
+    with open_worker_log(tmp_path) as opened:
+        supervisor = Supervisor(argv=[sys.executable, "-c", CHATTERS], failures_allowed=3, log=opened)
+        supervisor.poll(0)
+        wait_for(lambda: log.read_bytes() == b"the end", "it is short again", stands=log.stat)
+        supervisor.close()
+    assert aside.read_bytes() == b"x" * LOG_BYTES
 
 
 def test_garbage_from_the_worker_is_dropped(station):

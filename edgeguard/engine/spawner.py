@@ -1,7 +1,7 @@
-"""A small process that starts workers and says when they are really gone: ``python -m edgeguard.engine.spawner FD``.
+"""A small process that starts workers and says when they are really gone.
 
-The guard must neither fork (it may run at real-time priority) nor wait, so this process does both for it. Messages of
-``edgeguard.channel`` over ``FD``:
+``python -m edgeguard.engine.spawner FD [LOG]``. The guard must neither fork (it may run at real-time priority) nor wait,
+so this process does both for it. Messages of ``edgeguard.channel`` over ``FD``:
 
 ==============  ===========================  ==========================================================================
 direction       message                      meaning
@@ -14,29 +14,37 @@ from spawner    ``exited`` pid, status       it is gone and its memory free; a s
 ==============  ===========================  ==========================================================================
 
 A command that cannot be started at all has ``exited`` without a pid, with the shell's status 127. One worker at a time.
-The spawner ends when its channel closes or its parent dies, and takes the worker with it. Standard library only.
+The spawner ends when its channel closes or its parent dies, and takes the worker with it. ``LOG`` is the file that its
+standard error, and so the worker's, is appended to: every second it sees to it that this does not grow for ever.
+Standard library only.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import select
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 from edgeguard.channel import Channel, Message
 from edgeguard.engine.process import HUGE_PAGES, die_with_parent, settle_as_worker
 
 NOT_STARTED = 127
 
+LOG_BYTES = 1 << 20
+LOOK_EVERY_MS = 1_000
+
 
 class Spawner:
     """At most one worker and the channel to whoever wants it."""
 
-    def __init__(self, *, channel: Channel) -> None:
+    def __init__(self, *, channel: Channel, log: Path | None) -> None:
         self._channel = channel
+        self._log = log
         self._worker: subprocess.Popen[bytes] | None = None
         self._pidfd = -1
         self._poll = select.poll()
@@ -46,7 +54,9 @@ class Spawner:
         """Serve until the channel closes."""
         try:
             while not self._channel.closed:
-                ready = {fd for fd, _ in self._poll.poll()}
+                ready = {fd for fd, _ in self._poll.poll(None if self._log is None else LOOK_EVERY_MS)}
+                if self._log is not None:
+                    put_aside(sys.stderr.fileno(), self._log)
                 if self._pidfd in ready:  # before new orders, so that kill and spawn sent together work
                     self._bury()
                 for message, fds in self._channel.receive_with_fds():
@@ -104,10 +114,22 @@ class Spawner:
             select.select([], [self._channel], [])
 
 
+def put_aside(fd: int, log: Path) -> None:
+    """Whoever writes to ``fd`` appends: emptied, it goes on from its beginning. Its end is kept beside it."""
+    size = os.fstat(fd).st_size
+    if size > LOG_BYTES:
+        with contextlib.suppress(OSError):  # a full disk: then all the more
+            try:
+                log.with_name(f"{log.name}.1").write_bytes(os.pread(fd, LOG_BYTES, size - LOG_BYTES))
+            finally:
+                os.ftruncate(fd, 0)
+
+
 def main() -> None:
     parent_pid = os.getppid()
     die_with_parent(parent_pid=parent_pid)
-    Spawner(channel=Channel.from_fd(int(sys.argv[1]))).run()
+    log = Path(sys.argv[2]) if len(sys.argv) > 2 else None
+    Spawner(channel=Channel.from_fd(int(sys.argv[1])), log=log).run()
 
 
 if __name__ == "__main__":

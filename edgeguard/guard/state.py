@@ -185,8 +185,8 @@ class GuardState:
 
     @property
     def causes(self) -> tuple[Cause, ...]:
-        """What holds, the worst first."""
-        return tuple(sorted(self.ledger, key=lambda cause: -self.ledger[cause].grade))
+        """What holds, the worst first; of equals last that nothing is proven, which follows from any other."""
+        return tuple(sorted(self.ledger, key=lambda cause: (-self.ledger[cause].grade, cause is Cause.UNPROVEN)))
 
     @property
     def grade(self) -> Grade:

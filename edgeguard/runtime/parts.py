@@ -23,8 +23,6 @@ from edgeguard.runtime.profile_check import ProfileCheck
 from edgeguard.runtime.supervisor import Supervisor
 
 WORKER_LOG = "worker.log"
-WORKER_LOG_BYTES = 1 << 20
-"""A longer one begins anew at the next start; the one before it stays beside it."""
 
 
 class Parts:
@@ -83,11 +81,9 @@ class Parts:
 
 
 def open_worker_log(directory: Path) -> IO[bytes]:
-    """What the worker says of itself, appended; ``ConfigError`` when it cannot be."""
+    """What the worker says of itself, appended; its spawner keeps it short. ``ConfigError`` when it cannot be."""
     file = directory / WORKER_LOG
     try:
-        if file.is_file() and file.stat().st_size > WORKER_LOG_BYTES:
-            file.replace(file.with_name(f"{WORKER_LOG}.1"))
-        return file.open("ab")
+        return file.open("a+b")
     except OSError as error:
         raise ConfigError(f"{file}: cannot be written ({error.strerror}): make it this user's, or remove it") from error

@@ -139,6 +139,7 @@ class Supervisor:
             return None
         channel, theirs = Channel.pair()
         argv = [sys.executable, "-m", SPAWNER_MODULE, str(theirs.fileno())]
+        argv += [] if self._log is None else [str(self._log.name)]
         self._spawner = subprocess.Popen(
             argv,
             pass_fds=[theirs.fileno()],

@@ -1,7 +1,7 @@
 """A small process that starts workers and says when they are really gone.
 
-``python -m edgeguard.engine.spawner FD [LOG]``. The guard must neither fork (it may run at real-time priority) nor wait,
-so this process does both for it. Messages of ``edgeguard.channel`` over ``FD``:
+``python -m edgeguard.engine.spawner FD [LOG]``. The guard must not fork (it may run at real-time priority) nor wait, so
+this process does both for it. Messages of ``edgeguard.channel`` over ``FD``:
 
 ==============  ===========================  ==========================================================================
 direction       message                      meaning

@@ -49,7 +49,7 @@ def test_a_healthy_robot_has_no_complaint(clinic):
     assert complaints.keys() <= {"round trip"}, "which a busy machine may make too long: see below"
     said = dict(findings)
     assert "one answer in" in said["answer"].text
-    assert "echo after" in said["round trip"].text
+    assert "quickest echo of a stop after" in said["round trip"].text
     assert "slack" in said["budget"].text
 
 
@@ -59,6 +59,13 @@ def test_echoes_that_all_take_longer_than_a_tick_are_a_complaint(clinic, oversle
     finding = dict(clinic.examine("round trip"))["round trip"]
     assert finding.level is level, finding
     assert ("more than a tick" in finding.text) is (level is Level.WARN)
+
+
+def test_where_nothing_comes_back_nothing_is_waited_for(clinic):
+    with clinic.robot.config.open("a") as file:
+        file.write('codec = "text"\nwatchdog = true\n[link.text]\nformat = "v {linear:.3f}\\n"\n')
+    finding = dict(clinic.examine("round trip"))["round trip"]
+    assert (finding.level, finding.text) == (Level.OK, "not tried: by this protocol nothing comes back")
 
 
 def remove_model(clinic: Clinic) -> None:

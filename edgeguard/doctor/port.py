@@ -10,14 +10,17 @@ from pathlib import Path
 from edgeguard.clock import NS_PER_MS, NS_PER_S, ms_from_ns
 from edgeguard.doctor.finding import Finding, fail, ok, warn
 from edgeguard.doctor.patient import Patient
+from edgeguard.link import feedback_of
 from edgeguard.link.holders import port_holders, suspects_running
-from edgeguard.runtime.serial_wire import SerialWire
+from edgeguard.runtime.serial_wire import SerialWire, wire_codec
 from edgeguard.types import Action, SetPoint
+from edgeguard.types.wire import Feedback
 
 BY_ID = Path("/dev/serial/by-id")
 RULES = ("etc/udev/rules.d/60-edgeguard.rules", "usr/lib/udev/rules.d/60-edgeguard.rules")
 ANSWER_WITHIN_NS = 3 * NS_PER_S
 ECHOES = 5
+_WORDS = {Feedback.ECHO: "echo of a stop", Feedback.MEASURED: "measurement"}
 
 
 def check_port(patient: Patient) -> Iterator[Finding]:
@@ -92,6 +95,10 @@ def check_round_trip(patient: Patient) -> Iterator[Finding]:
         yield ok("not tried (--no-port)")
         return
     config, clock = patient.config, patient.clock
+    feedback = feedback_of(wire_codec(config))
+    if feedback is Feedback.NONE:
+        yield ok("not tried: by this protocol nothing comes back")
+        return
     wire = SerialWire(config, port=patient.port or None)
     stop = SetPoint(axes={axis.name: axis.safe or 0.0 for axis in config.axes}, action=Action.STOP, life_ms=80)
     try:
@@ -113,11 +120,11 @@ def check_round_trip(patient: Patient) -> Iterator[Finding]:
         wire.close()
     if not took_ns:
         yield fail(
-            f"{'no echo of a stop' if greeted else 'no handshake'} within {ANSWER_WITHIN_NS // NS_PER_S} s",
+            f"{f'no {_WORDS[feedback]}' if greeted else 'no handshake'} within {ANSWER_WITHIN_NS // NS_PER_S} s",
             "is its firmware this codec's, its baud rate the configuration's, are TX and RX crossed?",
         )
         return
-    said = f"handshake agreed, a stop's echo after {ms_from_ns(min(took_ns)):.1f} ms"
+    said = f"the quickest {_WORDS[feedback]} after {ms_from_ns(min(took_ns)):.1f} ms"
     if min(took_ns) > config.timing.tick_ns:
         yield warn(f"{said}: more than a tick", "look at the latency timer, the baud rate, the loop")
     else:

@@ -1,7 +1,7 @@
 """The caller's handle to a guard in a process of its own (wire mode).
 
 The caller's interpreter, garbage collector or death delays no frame: the handle only sends observations and reads
-records. One thread at a time. Times are monotonic nanoseconds inside; an observation comes with ``age_ms`` or with the
+records. Times are monotonic nanoseconds inside; an observation comes with ``age_ms`` or with the
 ``captured_ns`` of this machine's monotonic clock.
 
     with Guard.start("robot.toml", profile="robot.profile.json") as guard:
@@ -44,7 +44,11 @@ T = TypeVar("T")
 
 
 class Guard:
-    """A running guard. Made by ``Guard.start``; ends with ``close`` or with the ``with`` block."""
+    """A running guard. Made by ``Guard.start``; ends with ``close`` or with the ``with`` block.
+
+    For one thread of one process at a time: two that listen take each other's records. A forked child must not leave
+    the block, which would end the guard; let it leave by ``os._exit``.
+    """
 
     def __init__(self, *, process: subprocess.Popen[bytes], channel: Channel, config: Config) -> None:
         self._process = process
@@ -103,7 +107,8 @@ class Guard:
     ) -> int:
         """Hand an observation over and return its ``captured_ns``; without a stamp it was captured just now.
 
-        ``field_ages_ms`` names the fields that were older than that, and how old they were at capture.
+        ``field_ages_ms`` names the fields that were older than that, and by how much. ``ObservationError``: this is no
+        observation, or another clock's; a value that is missing, not finite or out of range is a cause in the record.
         """
         observation = observe(
             fields, now_ns=self._clock.now_ns(), age_ms=age_ms, captured_ns=captured_ns, field_ages_ms=field_ages_ms
@@ -114,7 +119,7 @@ class Guard:
         return observation.captured_ns
 
     def poll(self) -> list[CycleRecord]:
-        """The records of the cycles that have ended since the last call, oldest first."""
+        """The records of the cycles that have ended since the last call, oldest first; of many the newest 4,096."""
         self._listen(timeout_s=0)
         records = list(self._records)
         self._records.clear()

@@ -55,6 +55,7 @@ def test_every_part_of_a_request_has_its_time(config: Path, capsys: pytest.Captu
     assert set(found["passes_ms"]) == {str(size) for size in range(2, 65)}
     assert all(step["instead_ms"] < step["ms"] for step in found["steps"])
     assert found["carry"].keys() == {"2", str(limits["large_tokens"]), *map(str, pass_tokens(found))}
+    assert found["adapter"] == {}, "the tiny model has none"
     memory = found["memory"]
     assert 0 < memory["own_bytes"] <= memory["resident_bytes"]
     assert memory["of_model"] == pytest.approx(memory["resident_bytes"] / memory["model_bytes"])

@@ -26,6 +26,8 @@ KERNEL_NS = 300 * NS_PER_MS
 BUSY_LIMIT = 1.2
 BAR_WIDTH = 40
 MOST_STEPS = 3
+BESIDE = {"carry": "what makes 4-bit weights exact", "adapter": "the adapter beside them"}
+"""What stands beside the products (``carry_share``), in words."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -67,7 +69,7 @@ def _summary(found: Breakdown) -> dict[str, Any]:
         "wake_ups": dataclasses.asdict(found.wake_ups),
         "passes_ms": found.passes_ms,
         "steps": [{**dataclasses.asdict(step), "saved": step.saved} for step in find_steps(found.passes_ms)],
-        "carry": found.carry,
+        **{name: found.beside.get(name, {}) for name in BESIDE},
         "memory": {**dataclasses.asdict(found.memory), "of_model": found.memory.of_model},
     }
 
@@ -89,8 +91,8 @@ def _show(found: Breakdown) -> None:
         f"p99 {found.wake_ups.p99_ms:.2f} ms"
     )
     console.print(_limit_lines(found.limits))
-    if found.carry:
-        console.print(_carry_line(found.carry))
+    for name, shares in found.beside.items():
+        console.print(_share_line(BESIDE[name], shares))
     console.print(_steps_line(found.passes_ms))
     console.print(_memory_line(found.memory))
 
@@ -131,9 +133,9 @@ def _limit_lines(limits: Limits) -> str:
     return "\n".join(lines)
 
 
-def _carry_line(carry: Mapping[int, float]) -> str:
-    shares = ", ".join(f"{share:.1%} of a pass of {tokens}" for tokens, share in carry.items())
-    return f"what makes 4-bit weights exact, and an adapter with it: {shares} tokens (pairs with it and without)"
+def _share_line(what: str, shares: Mapping[int, float]) -> str:
+    listed = ", ".join(f"{share:.1%} of a pass of {tokens}" for tokens, share in shares.items())
+    return f"{what}: {listed} tokens (passes with it and without, by turns)"
 
 
 def _steps_line(passes_ms: Mapping[int, float]) -> str:

@@ -84,14 +84,14 @@ class Stream:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breakdown:
-    """``passes_ms`` is what a pass behind the prefix takes, by its tokens; ``carry`` which share of it the exact 4-bit
-    weights are, empty for a model without."""
+    """``passes_ms`` is what a pass behind the prefix takes, by its tokens; ``beside`` which share of it goes to each of
+    the things beside 4-bit products (``carry_share``), empty for a model without."""
 
     streams: Mapping[str, Stream]
     limits: Limits
     wake_ups: WakeUps
     passes_ms: Mapping[int, float]
-    carry: Mapping[int, float]
+    beside: Mapping[str, Mapping[int, float]]
     memory: WorkerMemory
 
 
@@ -120,7 +120,7 @@ def break_down(
     limits = measure_limits(folder, passes_ms=passes_ms, cached=cached, rows=rows, clock=clock, progress=progress)
     rest_ns, read_bytes = config.timing.period_ns, round(limits.bytes_moved)
     wake_ups = measure_wake_ups(rounds=requests, rest_ns=rest_ns, read_bytes=read_bytes, clock=clock, progress=progress)
-    carry = carry_share(
+    beside = carry_share(
         config.by_model[0],
         model,
         every_model[0],
@@ -129,7 +129,9 @@ def break_down(
         clock=clock,
         progress=progress,
     )
-    return Breakdown(streams=streams, limits=limits, wake_ups=wake_ups, passes_ms=curve_ms, carry=carry, memory=memory)
+    return Breakdown(
+        streams=streams, limits=limits, wake_ups=wake_ups, passes_ms=curve_ms, beside=beside, memory=memory
+    )
 
 
 def _curve_ms(client: WorkerClient, ready: Ready, *, progress: Progress) -> dict[int, float]:

@@ -13,10 +13,10 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
+from patience import wait_for
 from robot import FAKE_WORKER, Robot
 
 ROOT = Path(__file__).parent.parent
@@ -120,12 +120,9 @@ class Machine:
         """A property of the service."""
         return self.run("systemctl", "show", "edgeguard", "--property", name, "--value").strip()
 
-    def wait_until(self, name: str, wanted: str, *, seconds: float = 20) -> None:
+    def wait_until(self, name: str, wanted: str) -> None:
         """``wanted`` is part of the property by then."""
-        give_up = time.monotonic() + seconds
-        while wanted not in self.show(name):
-            assert time.monotonic() < give_up, f"{name} is {self.show(name)!r}"
-            time.sleep(0.1)
+        wait_for(lambda: wanted in self.show(name), f"{name} is {wanted}", stands=lambda: self.show(name))
 
     def main_process(self) -> dict[str, str]:
         """The kernel's word on the guard's process."""
@@ -145,12 +142,16 @@ class Machine:
 
     def _await_boot(self) -> int:
         """The pid of the systemd, once it answers."""
-        give_up = time.monotonic() + 15
         children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
-        while time.monotonic() < give_up and self._process.poll() is None:
+
+        def booted() -> bool:
             for child in children.read_text().split():
                 self._init = int(child)
                 if self.show("LoadState") == "loaded":
-                    return self._init
-            time.sleep(0.1)
-        raise OSError(f"no systemd of our own here: {self._log.read_text()[-300:]}")
+                    return True
+            return self._process.poll() is not None
+
+        wait_for(booted, "systemd has started", stands=self._log.read_text)
+        if self._process.poll() is not None:
+            raise OSError(f"no systemd of our own here: {self._log.read_text()[-300:]}")
+        return self._init

@@ -2,7 +2,7 @@
 
 Nothing of it is told to the guard, and nothing is judged by a time that this machine might not keep: the period is
 long enough for what is measured here and now, how hard the quota is follows from that, and what a late frame is also
-from how late the motor controller's simulator, which waits for nobody, was itself.
+from how late this machine let the guard and the motor controller's simulator be, which both say so.
 """
 
 from __future__ import annotations
@@ -53,8 +53,11 @@ TICK_NS = 4 * NS_PER_MS
 ROOM = 2.0
 """The margin of this calibration: what others do to it from one minute to the next is no drift."""
 
-PERIODS_MS = (300, 600, 1_200)
+PERIODS_MS = (200, 500, 1_200)
 """The first whose half the bound leaves free: a machine that is slow here and now gets more time."""
+
+SILENCE_NS = 60 * NS_PER_MS
+"""Who is as late as this may be silent for the link's time-out, which is three ticks more."""
 
 TIMING = """
 [timing]
@@ -191,15 +194,20 @@ def took_ns(record: CycleRecord) -> int:
     return record.decision.decided_ns - record.released_ns
 
 
-def assert_none_late(records: Sequence[CycleRecord], report: ControllerReport, *, since_ns: int) -> None:
+def assert_none_late(
+    records: Sequence[CycleRecord], report: ControllerReport, *, since_ns: int, kept_waiting_ns: int
+) -> None:
     """The first frame after each decision had reached the motor controller by the deadline: but for as much as the
-    demo allows, and what the controller itself was kept waiting by this machine."""
+    demo allows, and what both ends were kept waiting by this machine. No silence has stopped the robot, unless they
+    were."""
     arrivals_ns = [one.received_ns for one in report.received]
     for record in records:
         if record.observation is None or record.budget is None or record.released_ns < since_ns:
             continue
-        by_ns = record.observation.captured_ns + record.budget.deadline_ns + GRACE_NS + report.latest_step_ns
+        by_ns = record.observation.captured_ns + record.budget.deadline_ns + GRACE_NS + kept_waiting_ns
         assert arrivals_ns[bisect_left(arrivals_ns, record.decision.decided_ns)] <= by_ns, record
+    silent = {StopCause.LIFE, StopCause.LINK_TIMEOUT} & {stop.cause for stop in report.stops}
+    assert not silent or kept_waiting_ns > SILENCE_NS, report.stops
 
 
 def events_of(folder: Path, *, since_ns: int) -> list[str]:
@@ -271,8 +279,8 @@ def test_a_quota_disarms_the_model_delays_no_frame_and_only_a_proof_arms_it_agai
     assert at_last_m > still_m
     assert (last.worker_pid, last.counters["worker_starts"]) == (worker, 1), "slow, not gone"
 
-    assert_none_late(driver.records[:-1], report, since_ns=begun_ns)
-    assert not {StopCause.LIFE, StopCause.LINK_TIMEOUT} & {stop.cause for stop in report.stops}
+    kept_waiting_ns = report.latest_step_ns + last.lateness_max_ns
+    assert_none_late(driver.records[:-1], report, since_ns=begun_ns, kept_waiting_ns=kept_waiting_ns)
     story = events_of(tmp_path, since_ns=begun_ns)
     assert story.index("margin") < story.index("alarm") < story.index("alarm over")
     assert "armed" not in story[story.index("alarm") : story.index("alarm over")]

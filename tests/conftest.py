@@ -28,6 +28,17 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a job in the background
 QUEUE, ROOM = Path(__file__), Path(__file__).parent
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.option.loadscopereorder = False  # ours is the order: pytest-xdist begins with the file of the most tests
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The files that take long come first, so that nobody works on one when all others have ended; those in which a
+    test waits for an empty room come last."""
+    slow, alone = ({item.path for item in items if item.get_closest_marker(name)} for name in ("slow", "alone"))
+    items.sort(key=lambda item: (item.path in alone, item.path not in slow))
+
+
 @contextlib.contextmanager
 def locked(path: Path, how: int) -> Iterator[None]:
     descriptor = os.open(path, os.O_RDONLY)

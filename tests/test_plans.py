@@ -150,7 +150,7 @@ def test_check_says_each_rungs_bound_and_what_it_leaves(tmp_path: Path, capsys: 
     arguments = ["check", str(file), "--profile", str(profile), "--age-ms", "0"]
     assert main(arguments) == 0, "one of them fits"
     said = " ".join(capsys.readouterr().out.split())
-    assert "plan 'full', nominal board: 90.0 ms for 99 % of all requests, at 95% confidence: " in said
+    assert "plan 'full', nominal board: 90.0 ms for 99% of all requests, at 95% confidence: " in said
     assert "plan 'brief', nominal board: 30.0 ms" in said
     assert "plan 'least', nominal board: never measured, so it does not run" in said
     assert main([*arguments, "--json"]) == 0

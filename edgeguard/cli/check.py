@@ -228,6 +228,6 @@ def _level_words(level: Mapping[str, float]) -> str:
     slack_ms = level["slack_ms"]
     room = f"{slack_ms:.1f} ms to spare" if slack_ms >= 0 else f"{-slack_ms:.1f} ms too long"
     return (
-        f"{level['bound_ms']:.1f} ms for {level['percentile'] * 100:.10g} % of all requests, at "
+        f"{level['bound_ms']:.1f} ms for {level['percentile'] * 100:.10g}% of all requests, at "
         f"{level['confidence']:.0%} confidence: {room}"
     )

@@ -249,6 +249,21 @@ class TestRelease:
             armed.advance(5)
         assert 18 <= len(armed.records) - count <= 25
 
+    def test_who_observes_at_once_after_each_decision_is_told_why_nothing_fits(self, armed):
+        armed.bound_ns = 60 * MS
+        details, count = [], len(armed.records)
+        armed.observe()
+        for _ in range(400):
+            asked, armed.request = armed.request, None
+            if asked:
+                armed.answer(request=asked)
+            if len(armed.records) > count:
+                count = len(armed.records)
+                details.append(armed.records[-1].decision.detail)
+                armed.observe()
+            armed.advance(5)
+        assert "ms it waited for its period to open: observe when it does (Guard.periods)" in details[-1]
+
     def test_jitter_of_a_tick_loses_none(self, armed):
         count = len(armed.records)
         for early_ms in (0, 15, 0, 19, 5, 0, 18, 0):

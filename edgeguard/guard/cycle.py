@@ -85,7 +85,7 @@ def release(turn: Turn) -> None:
     if not arrival.good or observation is None or cycle.budget is None or not turn.worker_can_answer:
         turn.close(cycle, turn.ruling(Source.SAFE))
     else:
-        _ask(turn, cycle, observation, cycle.budget)
+        _ask(turn, cycle, observation, cycle.budget, waited_ns=waited_ns)
 
 
 def note_absence(turn: Turn) -> None:
@@ -116,13 +116,14 @@ def _begin(turn: Turn, observation: Observation | None) -> Cycle:
     return Cycle(number=turn.counters.cycles, observation=observation, released_ns=turn.now_ns, budget=budget)
 
 
-def _ask(turn: Turn, cycle: Cycle, observation: Observation, budget: Budget) -> None:
+def _ask(turn: Turn, cycle: Cycle, observation: Observation, budget: Budget, *, waited_ns: int) -> None:
     left_ns, bound_ns = budget.available_ns, budget.bound_ns
     forecast = left_ns <= 0 or (bound_ns is not None and left_ns < bound_ns)
     if forecast:
+        left = f"{ms_from_ns(left_ns):.1f} ms are left of the deadline"
         bound = "" if bound_ns is None else f", the bound is {ms_from_ns(bound_ns):.1f} ms"
         turn.ledger.note_failure()
-        turn.ledger.strike(Cause.PREDICTED_MISS, f"{ms_from_ns(left_ns):.1f} ms are left of the deadline{bound}")
+        turn.ledger.strike(Cause.PREDICTED_MISS, f"{left}{bound}{_waited(turn, waited_ns)}")
         turn.settle()
         if left_ns <= 0:
             turn.close(cycle, turn.ruling(Source.SAFE))
@@ -142,6 +143,13 @@ def _ask(turn: Turn, cycle: Cycle, observation: Observation, budget: Budget) -> 
     )
     turn.next_request_id += 1
     turn.cycle = replace(cycle, request=turn.request, forecast=forecast)
+
+
+def _waited(turn: Turn, waited_ns: int) -> str:
+    """Whoever observes as soon as he has a decision has all of them wait, and the deadline runs meanwhile."""
+    if waited_ns < turn.settings.period_ns // 4:
+        return ""
+    return f"; {ms_from_ns(waited_ns):.1f} ms it waited for its period to open: observe when it does (Guard.periods)"
 
 
 def _conclude(turn: Turn, cycle: Cycle, answer: Answer) -> None:

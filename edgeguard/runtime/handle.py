@@ -142,8 +142,9 @@ class Guard:
     ) -> CycleRecord:
         """Hand an observation over and wait for its decision: there is one by the deadline.
 
-        A decision is released once per period (``periods`` keeps that rhythm): called sooner, the observation waits for
-        the period to open, and ages. Records of other cycles stay for ``poll``.
+        A decision is released once per period, so call it in a loop over ``periods``: called sooner, the observation
+        waits for its period to open while its deadline runs, and a loop that never rests gets no model at all.
+        Records of other cycles stay for ``poll``.
         """
         stamp_ns = self.submit(fields, age_ms=age_ms, captured_ns=captured_ns, field_ages_ms=field_ages_ms)
         timing = self.config.timing

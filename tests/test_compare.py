@@ -163,6 +163,15 @@ def test_the_verdict_says_whether_it_is_a_good_trade(made: dict[str, Any], words
     assert second.verdict == words
 
 
+def test_a_time_that_differs_by_chance_alone_is_no_reason() -> None:
+    reference = answers(right=21, n=21, ms=100)
+    times_ms = [50, 200] * 10 + [50]
+    _, second = rows_of(reference, [outcome(right=True, ms=ms, said="a") for ms in times_ms])
+    assert second.verdict.startswith("perhaps 2.0× faster, no loss shown")
+    _, second = rows_of(reference * 20, [outcome(right=True, ms=ms, said="a") for ms in times_ms] * 20)
+    assert second.verdict == "perhaps 2.0× faster at no loss"
+
+
 def test_few_cases_are_not_called_no_loss() -> None:
     _, second = rows_of(answers(right=15, n=20, ms=100), answers(right=14, n=20, ms=50))
     assert second.verdict == ("2.0× faster, no loss shown in 20 cases, but up to 17 points are possible: ask more")

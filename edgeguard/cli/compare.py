@@ -173,6 +173,7 @@ def _plain(row: Row) -> dict[str, Any]:
             "agreement": _share(against.agreement),
             "divergence_nats": against.divergence,
             "times_faster": round(against.times_faster, 3),
+            "times_interval": [round(one, 3) for one in against.times_interval],
             "difference": against.paired.difference,
             "half_width": against.paired.half_width,
             "gained": against.paired.gained,

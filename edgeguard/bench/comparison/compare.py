@@ -6,9 +6,11 @@ shares are fractions of 1.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from edgeguard.bench.bootstrap import interval
 from edgeguard.bench.calibration.scoring import name_bound
 from edgeguard.bench.comparison.contest import Run
 from edgeguard.bench.comparison.likeness import Paths, mean_divergence
@@ -16,6 +18,7 @@ from edgeguard.bench.comparison.proportion import Paired, Share
 from edgeguard.bench.comparison.reliability import Reliability, reliability
 from edgeguard.budget.cost import median
 
+SEED = 1
 SIGNIFICANT = 0.05
 SAME_TIME = 0.03
 """Medians closer than this are the same time."""
@@ -53,12 +56,14 @@ class TagShare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Against:
-    """Beside the reference: ``times_faster`` is the median over the cases of its time by the model's."""
+    """Beside the reference: ``times_faster`` is the median over the cases of its time by the model's, and its 95 %
+    interval."""
 
     paired: Paired
     agreement: Share
     divergence: float | None
     times_faster: float
+    times_interval: tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +140,7 @@ def _bound(times_ns: Sequence[int], *, confidence: float) -> TimeBound | None:
 
 
 def _against(run: Run, reference: Run, divergence: float | None) -> Against:
+    ratios = [theirs / own for own, theirs in zip(run.times_ns, reference.times_ns, strict=True)]
     return Against(
         paired=Paired.of((one.exact for one in run.outcomes), (one.exact for one in reference.outcomes)),
         agreement=Share.of(
@@ -142,17 +148,19 @@ def _against(run: Run, reference: Run, divergence: float | None) -> Against:
             for one, other in zip(run.outcomes, reference.outcomes, strict=True)
         ),
         divergence=divergence,
-        times_faster=median([theirs / own for own, theirs in zip(run.times_ns, reference.times_ns, strict=True)]),
+        times_faster=median(ratios),
+        times_interval=interval(len(ratios), lambda at: median([ratios[one] for one in at]), draw=random.Random(SEED)),
     )
 
 
 def _verdict(against: Against) -> str:
     """``1.9× faster and 11 ± 4 points worse: not a good trade``."""
-    paired, faster = against.paired, against.times_faster
-    quicker, slower = faster > 1 + SAME_TIME, 1 / faster > 1 + SAME_TIME
+    paired, faster, (low, high) = against.paired, against.times_faster, against.times_interval
     times = max(faster, 1 / faster)
+    differs, sure = times > 1 + SAME_TIME, not low <= 1 <= high
+    quicker, slower = differs and sure and faster > 1, differs and sure and faster < 1
     speed = f"{times:.1f}×" if times >= LEAST_TIMES else f"{times - 1:.0%}"
-    speed = f"{speed} faster" if quicker else f"{speed} slower" if slower else "as fast"
+    speed = f"{'' if sure else 'perhaps '}{speed} {'faster' if faster > 1 else 'slower'}" if differs else "as fast"
     points = f"{abs(paired.difference) * 100:.0f} ± {paired.half_width * 100:.0f} points"
     if paired.p_value < SIGNIFICANT and paired.difference > 0:
         judgement = "better costs time" if slower else "take it"

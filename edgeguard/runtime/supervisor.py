@@ -73,8 +73,9 @@ class Supervisor:
 
     def poll(self, now_ns: int) -> list[Answer]:
         """Take what has arrived, do what is due, and return the answers."""
-        self._listen_to_spawner(now_ns)
-        answers = self._listen_to_worker(now_ns)
+        heard = [] if self._spawner_channel is None else self._spawner_channel.receive()
+        answers = self._listen_to_worker(now_ns)  # before its end is noted: all that it has said is there by then
+        self._heed_spawner(heard, now_ns)
         if self._kill_at_ns is not None and now_ns >= self._kill_at_ns:
             self._kill()
         if self._start_at_ns is not None and now_ns >= self._start_at_ns and self._phase is WorkerPhase.GONE:
@@ -152,12 +153,9 @@ class Supervisor:
         self._spawner_channel = channel
         return channel
 
-    def _listen_to_spawner(self, now_ns: int) -> None:
+    def _heed_spawner(self, heard: Sequence[Message], now_ns: int) -> None:
         """Also of a worker that was given up: a message that nobody takes would wake the guard for ever."""
-        channel = self._spawner_channel
-        if channel is None:
-            return
-        for message in channel.receive():
+        for message in heard:
             if message["type"] == "spawned":
                 self.pid = message.get("pid")
             elif message["type"] == "exited" and message.get("pid") == self.pid:
@@ -165,7 +163,8 @@ class Supervisor:
             elif message["type"] == "refused":
                 self._reason = str(message.get("error"))
                 self._note_exit(now_ns, message)
-        if channel.closed:
+        channel = self._spawner_channel
+        if channel is not None and channel.closed:
             channel.close()
             self._spawner_channel = None
             if self._phase is not WorkerPhase.UNAVAILABLE:

@@ -50,11 +50,15 @@ def terminated(guard: Guard) -> None:
     os.kill(guard.pid, signal.SIGTERM)
 
 
+def interrupted(guard: Guard) -> None:
+    os.kill(guard.pid, signal.SIGINT)
+
+
 def hung_up(guard: Guard) -> None:
     guard._channel.close()
 
 
-@pytest.mark.parametrize("end", [told, terminated, hung_up])
+@pytest.mark.parametrize("end", [told, terminated, interrupted, hung_up])
 def test_a_guard_that_ends_stops_the_robot_that_would_not_stop_by_itself(tmp_path: Path, end) -> None:
     axes = [MotorAxis(name="linear", accel=4, decel=4)]
     with Simulator(axes=axes, codec="text", options={"format": FORMAT}, link_timeout_ms=FOR_EVER_MS) as motors:

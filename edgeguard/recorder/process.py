@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import signal
 import socket
 import sys
 from pathlib import Path
@@ -125,7 +124,6 @@ class Recorder:
 
 
 def main(argv: list[str]) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the guard's; we end when it does
     sock = inherited_socket(int(argv[0]))
     content = sock.recv(PACKET_LIMIT_BYTES)
     if not content:

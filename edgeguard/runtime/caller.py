@@ -1,7 +1,7 @@
 """The one caller of a guard in wire mode, over the channel that the guard's process has inherited from it.
 
 It hears every record and event; what its full socket does not take is lost and counted. When the caller says so or is
-gone, and at SIGTERM, the guard slows the robot down and ends at standstill.
+gone, and at SIGTERM and SIGINT, the guard slows the robot down and ends at standstill.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ class Caller:
 
     def begin(self, settings: Settings, status: Status) -> None:
         self._settings = settings
-        signal.signal(signal.SIGTERM, self._on_end)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_end)
         self._channel.send({"type": "started", "status": to_plain(status)})
 
     def hear(self, now_ns: int, status: Callable[[], Status]) -> Heard:

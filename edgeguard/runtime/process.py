@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import select
-import signal
 import sys
 from dataclasses import dataclass
 
@@ -141,7 +140,6 @@ class GuardProcess:
 
 def main(argv: list[str]) -> int:
     """``FD`` is the caller's channel, ``OPTIONS`` the ``Options`` as JSON."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever started us, and ends us through the channel
     channel = Channel.from_fd(int(argv[0]), limit_bytes=PEER_LIMIT_BYTES)
     try:
         options = from_plain(Options, json.loads(argv[1]))

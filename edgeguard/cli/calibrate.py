@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from edgeguard.cli.files import file_to_write
 from edgeguard.cli.progress import progress_bars
-from edgeguard.cli.times import read_age_ns
+from edgeguard.cli.times import add_age
 from edgeguard.clock import NS_PER_S, SystemClock, ms_from_ns
 from edgeguard.config import load_config
 from edgeguard.errors import BoundError
@@ -68,14 +68,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--limit", type=_minutes, metavar="MINUTES", help="for the requests at each level (default: 60; --quick: 5)"
     )
     parser.add_argument("--resume", action="store_true", help="go on with what an interrupted calibration had sampled")
-    parser.add_argument(
-        "--age-ms",
-        dest="age_ns",
-        type=read_age_ns,
-        default=0,
-        metavar="MS",
-        help="how old an observation is when it is handed over (default: 0)",
-    )
+    add_age(parser, default_ns=0, said="0")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
     parser.set_defaults(func=run)
 

@@ -13,7 +13,7 @@ from edgeguard.budget.profile import Profile
 from edgeguard.budget.profile_json import load_profile
 from edgeguard.cli.check_prompt import memory, memory_lines, prompt_costs, prompt_section, prompt_summary
 from edgeguard.cli.check_tables import budget_table, stops_table
-from edgeguard.cli.times import read_age_ns
+from edgeguard.cli.times import add_age
 from edgeguard.cli.usable_profile import require_usable
 from edgeguard.clock import NS_PER_S, ms_from_ns
 from edgeguard.config import Config
@@ -55,10 +55,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("config", type=Path, metavar="CONFIG", help="the configuration, for example robot.toml")
     parser.add_argument("--profile", type=Path, help="a calibration profile, for the bound")
-    parser.add_argument(
-        "--age-ms", dest="age_ns", type=read_age_ns, metavar="MS",
-        help="age of an observation when it arrives (default: max_age_ms)",
-    )  # fmt: skip
+    add_age(parser, default_ns=None, said="max_age_ms")
     parser.add_argument("--prompt", action="store_true", help="what each field costs; needs the model")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(func=run)

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from edgeguard import __version__
-from edgeguard.cli.run import add_sockets
+from edgeguard.cli.run import add_guard
 from edgeguard.cli.wrapped import wrapped
 from edgeguard.errors import ConfigError
 from edgeguard.service.sockets import default_sockets
@@ -41,11 +41,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         description=_DESCRIPTION,
     )
     parser.add_argument("config", type=Path, nargs="?", metavar="CONFIG", help="the robot's configuration")
-    parser.add_argument("--profile", type=Path, metavar="PROFILE", help="what edgeguard calibrate wrote")
-    parser.add_argument("--port", help="the serial port (default: the configuration's)")
-    parser.add_argument("--state-directory", type=Path, metavar="DIR", help="latch, lock and logs")
-    add_sockets(parser)
-    parser.add_argument("--worker", metavar="COMMAND", help="another worker's command line, {fd} for its channel")
+    add_guard(parser)
     parser.add_argument("--no-model", action="store_true", help="do not load the model")
     parser.add_argument("--no-port", action="store_true", help="do not open the serial port")
     parser.add_argument(

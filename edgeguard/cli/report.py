@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from edgeguard.cli.files import file_to_write
 from edgeguard.cli.progress import progress_bars
-from edgeguard.cli.times import read_age_ns
+from edgeguard.cli.times import add_age
 from edgeguard.clock import SystemClock, ms_from_ns
 from edgeguard.errors import ConfigError, ProfileError
 
@@ -51,10 +51,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("-o", "--out", type=file_to_write, metavar="FILE.html", help="write the page")
     parser.add_argument("--config", type=Path, metavar="CONFIG", help="judge it by this configuration")
     parser.add_argument("--coverage", type=Path, metavar="FILE.json", help="what calibration/coverage.py has written")
-    parser.add_argument(
-        "--age-ms", dest="age_ns", type=read_age_ns, default=0, metavar="MS",
-        help="how old an observation is when it is handed over (default: 0)",
-    )  # fmt: skip
+    add_age(parser, default_ns=0, said="0")
     parser.add_argument("--measure", action="store_true", help="time this machine, for what would be possible")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a summary")
     parser.set_defaults(func=run)

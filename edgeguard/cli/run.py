@@ -49,16 +49,21 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "config_place", type=Path, nargs="?", metavar="CONFIG", help="the robot's configuration (or --config CONFIG)"
     )
     parser.add_argument("--config", type=Path, metavar="CONFIG", help=argparse.SUPPRESS)
+    add_guard(parser)
+    parser.add_argument("--group", help="its members may send observations")
+    parser.add_argument("--operators", metavar="GROUP", help="its members may re-arm")
+    parser.add_argument("--check", action="store_true", help="say whether this could start, and exit")
+    parser.add_argument("--schema", action="store_true", help="print the JSON Schema of the messages, and exit")
+    parser.set_defaults(func=run)
+
+
+def add_guard(parser: argparse.ArgumentParser) -> None:
+    """What a guard is started with beside its configuration: the same for it and for whoever looks whether it could."""
     parser.add_argument("--profile", type=Path, metavar="PROFILE", help="what edgeguard calibrate wrote")
     parser.add_argument("--port", help="the serial port (default: the configuration's)")
     parser.add_argument("--state-directory", type=Path, metavar="DIR", help="latch, lock and logs")
     add_sockets(parser)
-    parser.add_argument("--group", help="its members may send observations")
-    parser.add_argument("--operators", metavar="GROUP", help="its members may re-arm")
     parser.add_argument("--worker", metavar="COMMAND", help="another worker's command line, {fd} for its channel")
-    parser.add_argument("--check", action="store_true", help="say whether this could start, and exit")
-    parser.add_argument("--schema", action="store_true", help="print the JSON Schema of the messages, and exit")
-    parser.set_defaults(func=run)
 
 
 def add_sockets(parser: argparse.ArgumentParser) -> None:

@@ -32,6 +32,14 @@ def add_stretch(parser: argparse.ArgumentParser, *, of: str) -> None:
         )  # fmt: skip
 
 
+def add_age(parser: argparse.ArgumentParser, *, default_ns: int | None, said: str) -> None:
+    """The option ``--age-ms``; it sets ``age_ns``. ``said`` is the default in words."""
+    parser.add_argument(
+        "--age-ms", dest="age_ns", type=read_age_ns, default=default_ns, metavar="MS",
+        help=f"how old an observation is when it is handed over (default: {said})",
+    )  # fmt: skip
+
+
 def _number(text: str, *, most: float, what: str) -> float:
     try:
         number = float(text)

@@ -99,7 +99,7 @@ def rewrite(file: Path, tuning: Tuning) -> None:
     """Whole or not at all: a robot may start meanwhile."""
     from edgeguard.bench.speed.setting import written
 
-    text = written(file.read_bytes().decode(), tuning.found, before=tuning.before)
+    text = written(file.read_bytes().decode("utf-8-sig"), tuning.found, before=tuning.before)
     target = file.resolve()
     scratch = target.with_name(f".{target.name}.new")
     try:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from flights import SCENARIOS
-from patience import PATIENCE_S
+from patience import wait_for
 
 from edgeguard.guard.interface import Effects, Inputs, WorkerPhase, WorkerStatus
 from edgeguard.guard.state import GuardState
@@ -55,11 +55,12 @@ class BlackBox:
 
     def note_until(self, done: Callable[[], bool], *, pause_s: float = 0.001) -> None:
         """Steps until ``done`` says so."""
-        give_up = time.monotonic() + PATIENCE_S
-        while not done():
-            assert time.monotonic() < give_up, self.recorder.standing
+
+        def look() -> bool:
             self.note()
-            time.sleep(pause_s)
+            return done()
+
+        wait_for(look, "what is noted for", stands=lambda: self.recorder.standing, pause_s=pause_s)
 
     def note_until_kept(self) -> None:
         """One more step, and another as long as the last is not on the disk: then nothing is on its way."""

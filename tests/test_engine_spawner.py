@@ -8,16 +8,15 @@ import select
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S, wait_for
 
 from edgeguard.channel import Channel, Message
 from edgeguard.engine.process import OOM_SCORE_ADJ
 
-PATIENCE_S = 60.0
 SLEEPER = [sys.executable, "-S", "-c", "import time; time.sleep(600)"]
 REPORTER = """
 import json, os, socket, sys
@@ -89,15 +88,14 @@ def receive(channel: Channel, kind: str) -> Message:
 
 def wait_gone(pid: int) -> None:
     """Return when the process no longer runs; a zombie does not."""
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
+
+    def gone() -> bool:
         try:
-            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
-                return
+            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
         except FileNotFoundError:
-            return
-        time.sleep(0.005)
-    raise AssertionError(f"process {pid} still runs")
+            return True
+
+    wait_for(gone, f"process {pid} ends")
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from patience import wait_for
 from robot import Robot
 from service_rig import Manager, ServedRobot, served
 
@@ -101,13 +102,6 @@ def drives(motors: Simulator) -> bool:
     return any(receipt.axes["linear"] == pytest.approx(0.3) for receipt in motors.report().received)
 
 
-def eventually(condition: Callable[[], bool]) -> bool:
-    give_up = time.monotonic() + 30
-    while not condition() and time.monotonic() < give_up:
-        time.sleep(0.01)
-    return condition()
-
-
 # Loop mode.
 
 
@@ -115,8 +109,8 @@ def test_loop_mode_drives_and_ctrl_c_leaves_a_standing_robot(line_robot):
     motors = line_robot.motors
     lines = run_until("loop_mode", [*line_robot.argv, "--port", motors.port], lambda _lines: drives(motors))
     assert any(re.search("armed +model", line) for line in lines)
-    assert eventually(lambda: motors.report().received[-1].axes == {"linear": 0, "angular": 0})
-    assert eventually(lambda: motors.where().axes["linear"] == 0)
+    wait_for(lambda: motors.report().received[-1].axes == {"linear": 0, "angular": 0}, "it is told to stop")
+    wait_for(lambda: motors.where().axes["linear"] == 0, "it stands")
     assert max(receipt.axes["linear"] for receipt in motors.report().received) == pytest.approx(0.3)
 
 
@@ -135,7 +129,7 @@ def test_the_loops_motors_survive_noise_and_half_lines(line_robot):
     motors = loop_mode.Motors(line_robot.motors.port)
     assert motors.read() == {"linear": None, "angular": None}
     motors.write({"linear": 0.1, "angular": 0.0}, life_ms=80)
-    assert eventually(lambda: motors.read()["linear"] is not None)
+    wait_for(lambda: motors.read()["linear"] is not None, "it is measured")
     motors.close()
 
 

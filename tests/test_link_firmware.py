@@ -10,7 +10,6 @@ import signal
 import struct
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
@@ -21,6 +20,7 @@ import cobs_vectors
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from patience import wait_for
 from robot import Robot, drive_until
 
 from edgeguard.clock import NS_PER_MS, NS_PER_S, SystemClock
@@ -518,13 +518,6 @@ def fastest(log: Path) -> float:
     return max((float(axes[0]) for _ms, action, *axes in actions(log) if action == "move"), default=0.0)
 
 
-def wait(condition: Callable[[], bool], *, meanwhile: Callable[[], object] = lambda: time.sleep(0.005)) -> None:
-    end_s = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end_s
-        meanwhile()
-
-
 class Desk:
     """The guard's link to a board, polled by hand."""
 
@@ -545,7 +538,12 @@ class Desk:
 
     def wait(self, condition: Callable[[], bool]) -> None:
         """Poll the link as the guard does, until the condition holds."""
-        wait(condition, meanwhile=self._poll)
+
+        def look() -> bool:
+            self._poll()
+            return condition()
+
+        wait_for(look, "what the link is polled for", stands=lambda: self.link.status, pause_s=0.001)
 
     def connect(self) -> None:
         self.wait(lambda: self.link.status.up)
@@ -632,7 +630,7 @@ def test_when_the_guard_is_killed_the_firmware_stops_the_robot(tmp_path: Path) -
     with board(host, tmp_path, link_timeout_ms=80) as (port, log), robot.guarded(port=port) as guard:
         drive_until(guard, lambda _: fastest(log) == pytest.approx(0.4), "it drives as fast as the model says")
         os.kill(guard.pid, signal.SIGKILL)
-        wait(lambda: actions(log)[-1][1] == "hold")
+        wait_for(lambda: actions(log)[-1][1] == "hold", "it holds")
         last_frame, stopped = actions(log)[-2:]
     assert last_frame[1] != "hold"
     assert 0 < int(stopped[0]) - int(last_frame[0]) < 30_000, "80 ms by the script above, here by its own clock"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import wait_for
 from robot import CONFIG, Robot, drive_until
 
 from edgeguard import Guard
@@ -52,13 +52,6 @@ def robot(folder: Path, name: str, *, watchdog: bool = True) -> Iterator[Robot]:
         yield robot
 
 
-def until(condition: Callable[[], bool]) -> None:
-    end_s = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end_s
-        time.sleep(0.01)
-
-
 def drive_until_fast(guard: Guard, robot: Robot) -> None:
     """Until the motors do what the model asks for."""
     drive_until(
@@ -77,7 +70,7 @@ def test_the_model_drives_and_the_watchdog_stops_it_when_the_guard_is_dead(tmp_p
         drive_until_fast(guard, one)
         assert "watchdog stops it 80 ms after the last command" in guard.status().guarantee
         os.kill(guard.pid, signal.SIGKILL)
-        until(lambda: one.motors.where().axes["linear"] == 0)
+        wait_for(lambda: one.motors.where().axes["linear"] == 0, "it stands")
 
 
 def test_where_nothing_is_measured_standstill_is_assumed_before_the_first_move(tmp_path: Path) -> None:
@@ -96,7 +89,7 @@ def test_a_life_that_ends_is_ended_by_a_stop_of_the_guards(tmp_path: Path) -> No
     """No frame carries it: so the guard says 0, and goes on saying it."""
     with robot(tmp_path, "text") as one, one.guarded() as guard:
         drive_until_fast(guard, one)
-        until(lambda: one.motors.report().received[-1].axes["linear"] == 0)  # no observation for so long
+        wait_for(lambda: one.motors.report().received[-1].axes["linear"] == 0, "without observations it is stopped")
         assert guard.status().mode in (Mode.INTERVENING, Mode.ARMED)
 
 

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from patience import wait_for
 
 from edgeguard.clock import NS_PER_MS, NS_PER_S, SystemClock
 from edgeguard.errors import LinkError
@@ -104,13 +105,7 @@ def guard_process(port: str) -> Iterator[subprocess.Popen[bytes]]:
 
 def await_rest(simulator: Simulator) -> int:
     """When it came to rest."""
-    end_s = time.monotonic() + PATIENCE_S
-    while time.monotonic() < end_s:
-        rest_since_ns = simulator.where().rest_since_ns
-        if rest_since_ns is not None:
-            return rest_since_ns
-        time.sleep(0.01)
-    raise AssertionError("it never came to rest")
+    return wait_for(lambda: simulator.where().rest_since_ns, "it comes to rest")
 
 
 def test_it_obeys_and_reports_what_it_got() -> None:
@@ -227,20 +222,11 @@ def test_a_simulator_that_cannot_start_says_so(capfd: pytest.CaptureFixture[str]
     assert "--axis" in capfd.readouterr().err
 
 
-def await_port(path: Path, *, there: bool) -> None:
-    end_s = time.monotonic() + PATIENCE_S
-    while time.monotonic() < end_s:
-        if path.exists() is there:
-            return
-        time.sleep(0.01)
-    raise AssertionError(f"{path} should {'' if there else 'not '}be there")
-
-
 def test_alone_it_runs_until_it_is_told_to_end(tmp_path: Path) -> None:
     path = tmp_path / "port"
     command = [sys.executable, "-m", "edgeguard.link.controller", "--port", str(path), "--axis", "linear", "1", "1"]
     with subprocess.Popen(command) as process:
-        await_port(path, there=True)
+        wait_for(path.exists, "the port is there")
         process.terminate()
         assert process.wait(PATIENCE_S) == 0
     assert not path.exists()
@@ -260,9 +246,9 @@ time.sleep(600)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None
         path = Path(process.stdout.readline().strip())
-        await_port(path, there=True)
+        wait_for(path.exists, "the port is there")
         process.kill()
-    await_port(path, there=False)
+    wait_for(lambda: not path.exists(), "the port is gone")
 
 
 def test_the_guards_end_is_light_to_import() -> None:

@@ -23,20 +23,21 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from edgeguard.bench.asking import Asked, ask
+from edgeguard.bench.bootstrap import ratio_interval
 from edgeguard.bench.observations import draw_fields
 from edgeguard.bench.percentile import percentile
 from edgeguard.bench.speed.breakdown import steady_fields
 from edgeguard.bench.subject import model_folder
-from edgeguard.bench.worker_client import Reply, WorkerClient
-from edgeguard.clock import NS_PER_MS, NS_PER_S, SystemClock
+from edgeguard.bench.worker_client import WorkerClient
+from edgeguard.clock import NS_PER_MS, SystemClock
 from edgeguard.config import Config, load_config
 from edgeguard.model.progress import silent
 from edgeguard.runtime.worker_command import worker_argv
-from edgeguard.types import Finish, Observation, Request, Value
+from edgeguard.types import Value
 
 SEED = 1
 WARM_UP = 6
-LIMIT_NS = 30 * NS_PER_S
 WAYS = ("drafted", "plain")
 
 
@@ -57,59 +58,41 @@ def _stream(
     client: WorkerClient, config: Config, questions: Sequence[Mapping[str, Value]], *, clock: SystemClock
 ) -> dict[str, Any]:
     count, draw, due_ns = len(questions), random.Random(SEED), clock.now_ns()
-    replies: dict[str, dict[int, tuple[float, Reply]]] = {way: {} for way in WAYS}
+    replies: dict[str, dict[int, Asked]] = {way: {} for way in WAYS}
     for number in range(-WARM_UP, count):
         for way in draw.sample(WAYS, k=len(WAYS)):
             # A question comes back long after it was asked in the other way, so nobody finds it cached.
             asked = (number + WAYS.index(way) * count // 2) % count
             clock.sleep_until_ns(due_ns)
-            began_ns = clock.now_ns()
-            due_ns = max(due_ns, began_ns) + config.timing.period_ns
-            request = Request(
-                request_id=began_ns & 0xFFFF_FFFF,
-                epoch=1,
-                observation=Observation(fields=questions[asked], captured_ns=began_ns),
-                answer_by_ns=began_ns + LIMIT_NS,
-            )
-            reply = client.ask(request, admit=False, limit_ns=LIMIT_NS, may_draft=way == "drafted")
-            if reply.answer.finish is not Finish.COMPLETE:
-                raise SystemExit(f"a request ended as {reply.answer.finish.value}: {reply.answer.detail}")
+            due_ns = max(due_ns, clock.now_ns()) + config.timing.period_ns
+            reply = ask(client, questions[asked], clock=clock, may_draft=way == "drafted")
             if number >= 0:
-                replies[way][asked] = ((reply.received_ns - began_ns) / NS_PER_MS, reply)
-    times = {way: [elapsed_ms for elapsed_ms, _ in replies[way].values()] for way in WAYS}
-    answers = {way: {at: reply.answer for at, (_, reply) in replies[way].items()} for way in WAYS}
-    drafted = sum(answer.drafted_tokens for answer in answers["drafted"].values())
-    accepted = sum(answer.accepted_tokens for answer in answers["drafted"].values())
+                replies[way][asked] = reply
+    times = {way: [replies[way][at].elapsed_ns / NS_PER_MS for at in range(count)] for way in WAYS}
+    answers = {way: [replies[way][at].answer for at in range(count)] for way in WAYS}
+    drafted = sum(answer.drafted_tokens for answer in answers["drafted"])
+    accepted = sum(answer.accepted_tokens for answer in answers["drafted"])
     return {
         "requests": count,
         **{
             way: {
                 "p50_ms": round(statistics.median(times[way]), 2),
                 "p99_ms": round(percentile(times[way], 0.99), 2),
-                "passes": round(statistics.mean(len(answer.passes) for answer in answers[way].values()), 2),
+                "passes": round(statistics.mean(len(answer.passes) for answer in answers[way]), 2),
             }
             for way in WAYS
         },
         "drafted_tokens": drafted,
         "accepted_tokens": accepted,
         "same_answers": sum(
-            (answers["drafted"][at].values, answers["drafted"][at].confidence) == (plain.values, plain.confidence)
-            for at, plain in answers["plain"].items()
+            (one.values, one.confidence) == (plain.values, plain.confidence)
+            for one, plain in zip(answers["drafted"], answers["plain"], strict=True)
         ),
         "ratio_drafted_plain": {
             "p50": round(statistics.median(times["drafted"]) / statistics.median(times["plain"]), 3),
-            "interval_95": _interval(times["drafted"], times["plain"], draw=draw),
+            "interval_95": [round(end, 3) for end in ratio_interval(times["drafted"], times["plain"], draw=draw)],
         },
     }
-
-
-def _interval(ours: Sequence[float], theirs: Sequence[float], *, draw: random.Random) -> tuple[float, float]:
-    """The central 95 % of the ratio of medians over 1,000 resamplings."""
-    ratios = sorted(
-        statistics.median(draw.choices(ours, k=len(ours))) / statistics.median(draw.choices(theirs, k=len(theirs)))
-        for _ in range(1_000)
-    )
-    return round(ratios[25], 3), round(ratios[974], 3)
 
 
 def main() -> int:

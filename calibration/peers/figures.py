@@ -13,12 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from edgeguard.bench.bootstrap import ratio_interval
 from edgeguard.bench.percentile import percentile
 from peers.contest import CHANGED, UNCHANGED, Sample
 from peers.ours import Edgeguard
 from peers.system import System, Weights
 
-RESAMPLINGS = 1_000
 STREAMS = (UNCHANGED, CHANGED)
 
 
@@ -124,9 +124,6 @@ def _best(samples: Sequence[Sample], *, draw: random.Random) -> Ratio | None:
     peer = min(times, key=lambda name: statistics.median(times[name].values()))
     theirs, asked = times[peer], sorted(mine)
 
-    def ratio(at: Sequence[int]) -> float:
-        return statistics.median(theirs[one] for one in at) / statistics.median(mine[one] for one in at)
-
-    resampled = sorted(ratio(draw.choices(asked, k=len(asked))) for _ in range(RESAMPLINGS))
-    low, high = resampled[round(0.025 * RESAMPLINGS)], resampled[round(0.975 * RESAMPLINGS) - 1]
-    return Ratio(peer=peer, value=ratio(asked), interval=(low, high))
+    ours, its = [mine[at] for at in asked], [theirs[at] for at in asked]
+    value = statistics.median(its) / statistics.median(ours)
+    return Ratio(peer=peer, value=value, interval=ratio_interval(its, ours, draw=draw))

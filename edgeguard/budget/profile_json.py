@@ -32,7 +32,9 @@ def load_profile(path: Path) -> Profile:
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise ProfileError(f"{path}: cannot be read ({error.strerror}); {_REMEDY}") from error
+        raise ProfileError(
+            f"{path}: cannot be read ({error.strerror}); measure with: edgeguard calibrate CONFIG --out {path}"
+        ) from error
     except UnicodeDecodeError as error:
         raise ProfileError(f"{path}: cannot be read (it is no text); {_REMEDY}") from error
     return parse_profile(text, file=path)

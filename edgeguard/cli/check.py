@@ -13,6 +13,7 @@ from edgeguard.budget.profile import Profile
 from edgeguard.budget.profile_json import load_profile
 from edgeguard.cli.check_prompt import memory, memory_lines, prompt_costs, prompt_section, prompt_summary
 from edgeguard.cli.check_tables import budget_table, stops_table
+from edgeguard.cli.quantity import digits
 from edgeguard.cli.times import add_age
 from edgeguard.cli.usable_profile import require_usable
 from edgeguard.clock import NS_PER_S, ms_from_ns
@@ -217,7 +218,8 @@ def _show(assembly: Assembly, budget: BudgetLine, stops: tuple[StoppingDistance,
         say("link.port is empty: name the serial port before the guard is to start")
     say(
         f"accepted: a miss rate of {config.risk.max_miss_rate:g}, which at one decision every "
-        f"{ms_from_ns(config.timing.period_ns):g} ms is {_interventions_per_hour(assembly):.3g} interventions per hour"
+        f"{ms_from_ns(config.timing.period_ns):g} ms is {digits(_interventions_per_hour(assembly))} "
+        "interventions per hour"
     )
 
 

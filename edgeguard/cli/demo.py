@@ -8,7 +8,7 @@ import json
 _DESCRIPTION = """\
 Fetches and builds a 135-million-parameter model, measures it on this machine, and lets it drive a simulated robot
 through three rooms, five decisions a second, over a serial port, by an operator's words. Then it breaks what can break,
-one thing after another, and shows who stops the robot and how soon. From nothing it takes about four minutes.
+one thing after another, and shows who stops the robot and how soon. From nothing it takes some five minutes.
 
 The timeline's columns: age of the observation, first pass, number of passes, time from the observation to the command
 on the wire, slack that the bound leaves, commanded speed, the guard's mode, who decided what, and what was said.

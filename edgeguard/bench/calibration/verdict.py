@@ -16,6 +16,7 @@ from edgeguard.bench.calibration.words import (
     load_words,
     margin_words,
     ms,
+    per_hour,
     tail_words,
     thermal_words,
     unbounded_words,
@@ -158,7 +159,7 @@ class Verdict:
     def _miss_words(self) -> str:
         return (
             f"{self.misses} of {self.judged} independent requests were late at this budget: at most one intervention "
-            f"in {duration(self.between_interventions_s)}, {self.per_hour:.3g} per hour (miss rate at most "
+            f"in {duration(self.between_interventions_s)}, {per_hour(self.per_hour)} (miss rate at most "
             f"{self.miss_rate:.2%}, at {self.profile.confidence:.0%} confidence)"
         )
 

@@ -35,6 +35,11 @@ def duration(seconds: float) -> str:
     return f"{math.floor(seconds)} s"
 
 
+def per_hour(count: float) -> str:
+    """``1,180 per hour``: three digits that mean something, and no exponent."""
+    return f"{count:,.0f} per hour" if count >= 100 else f"{count:.3g} per hour"
+
+
 def cell_name(bound: Bound) -> str:
     """Which requests a bound is of: ``hot board, plan 'brief', with a draft``."""
     plan = [f"plan {bound.rung!r}"] if bound.rung else []

@@ -2,6 +2,18 @@
 
 A test marked ``alone`` measures, or computes on every core: it waits until no other runs, and the others wait for it.
 The locks are on this file and its folder, so that nothing is left behind; a test's own time-out begins with its turn.
+The files with a ``slow`` test begin; those with one that is ``alone`` come last.
+
+A slice: ``pytest -m "not slow and not model" tests/test_guard_*.py`` (35 s), or any one file. ``model`` tests build
+the real 135M model once, into the cache. No test may count on being scheduled in time: what comes by itself is waited
+for (``patience.wait_for``), and who must be on time has a clock of his own. What stands in for the real thing, working:
+
+    fake_worker.py     the model's process, its latency and faults scripted; with ``shared_clock.py`` in no time at all
+    tiny.py            a real model of a few hundred kB; ``engine_setup.py`` loads it, ``real.py`` the 135M one
+    robot.py           a guard with that worker and a motor controller on a pty; ``service_rig.py`` as a service
+    guard_rig.py       the guard's core alone, in virtual time; ``plant.py`` is what it moves
+    bench_robot.py     what the tests of the bench measure; ``doctor_rig.py`` what doctor looks at
+    systemd_machine.py a real systemd in namespaces; ``cpu_quota.py`` a real quota; ``fake_ros`` what we use of ROS
 """
 
 from __future__ import annotations

@@ -216,7 +216,7 @@ MISTAKES = {
     ),
     "a folder for what is measured": (["calibrate", "robot.toml", "--out", "folder"], 2, "folder is a folder"),
     "a folder for the page": (["report", "p.json", "-o", "folder"], 2, "folder is a folder: name a file in it"),
-    "nowhere to install": (["install", "--root", "empty", "--write"], 1, "empty"),
+    "nowhere to install": (["install", "--root", "empty", "--executable", "/bin/sh", "--write"], 1, "empty"),
     "no such model": (["model", "build", "smollm3"], 2, "smollm2-135m"),
     "no such folder": (["model", "inspect", "./nowhere"], 5, "nowhere"),
     "no age": (["check", "robot.toml", "--age-ms", "nan"], 2, "--age-ms: nan is not an age in milliseconds"),

@@ -56,7 +56,7 @@ def _summary(found: Breakdown) -> dict[str, Any]:
 
     return {
         "streams": {
-            name: {**dataclasses.asdict(stream), "over_floor": stream.over_floor, "beside_ms": stream.beside_ms}
+            name: {**dataclasses.asdict(stream), "beside_ms": stream.beside_ms}
             for name, stream in found.streams.items()
         },
         "limits": {
@@ -84,7 +84,7 @@ def _show(found: Breakdown) -> None:
             f"    {stream.passes:.2f} passes a request, {stream.one_pass:.0%} of them in one; {stream.accepted:.0%} of "
             f"the drafted tokens right; p99 {stream.total_p99_ms:.1f} ms, of the hand-over {stream.handover_p99_ms:.2f}"
             f" ms\n    floor, one pass of observation and draft, after a rest as a request's: {stream.floor_ms:.1f} ms "
-            f"(back to back {stream.floor_unrested_ms:.1f}); the median is ×{stream.over_floor:.2f} of it\n"
+            f"(back to back {stream.floor_unrested_ms:.1f}); a request took ×{stream.over_floor:.2f} of its own\n"
         )
     console.print(
         f"floor of a hand-over here, two processes that wake each other and no more: {found.wake_ups.p50_ms:.2f} ms, "

@@ -58,7 +58,8 @@ CURVE_ROUNDS, CURVE_REPEATS = 3, 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """One kind of observations. ``parts_ms`` and ``total_ms`` are medians, ``accepted`` a share of drafted tokens."""
+    """One kind of observations. ``parts_ms`` and ``total_ms`` are medians, ``accepted`` a share of drafted tokens, and
+    ``over_floor`` the median of how many times its own floor a request took, whatever the machine did meanwhile."""
 
     requests: int
     parts_ms: Mapping[str, float]
@@ -71,10 +72,7 @@ class Stream:
     accepted: float
     floor_ms: float
     floor_unrested_ms: float
-
-    @property
-    def over_floor(self) -> float:
-        return self.total_ms / self.floor_ms
+    over_floor: float
 
     @property
     def beside_ms(self) -> float:
@@ -228,6 +226,7 @@ def _stream(timed: Sequence[_Timed], inside: Mapping[str, float]) -> Stream:
         accepted=sum(one.accepted_tokens for one in answers) / drafted if drafted else 0.0,
         floor_ms=median([one.floor_ns for one in whole]) / NS_PER_MS,
         floor_unrested_ms=median([one.unrested_ns for one in whole]) / NS_PER_MS,
+        over_floor=median([one.asked.elapsed_ns / one.floor_ns for one in timed]),
     )
 
 

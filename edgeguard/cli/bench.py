@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-from edgeguard.errors import ConfigError
-
 _HELP = """\
 edgeguard bench MODEL measures prompt processing (pp) and decoding (tg) through the engine that the robot will use, in
 llama-bench's table and field names, with percentiles. MODEL is a model folder (with a /) or a recipe. --measure also
@@ -87,14 +85,3 @@ def _sizes(text: str) -> list[int]:
     if min(sizes) < 0:
         raise argparse.ArgumentTypeError(f"{text!r}: a size is not below 0")
     return sizes
-
-
-def require_positive(arguments: argparse.Namespace, *names: str) -> None:
-    """``ConfigError`` that names every option that must be above 0 and is not."""
-    problems = [
-        f"--{name.replace('_', '-')} {getattr(arguments, name):g}: must be above 0"
-        for name in names
-        if not getattr(arguments, name) > 0
-    ]
-    if problems:
-        raise ConfigError(problems)

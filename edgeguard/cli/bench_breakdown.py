@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edgeguard.cli.bench import require_positive
+from edgeguard.cli.positive import require_positive
 from edgeguard.cli.progress import progress_bars
 from edgeguard.cli.quantity import scaled
 from edgeguard.clock import NS_PER_MS, SystemClock
@@ -75,9 +75,9 @@ def _summary(found: Breakdown) -> dict[str, Any]:
 
 
 def _show(found: Breakdown) -> None:
-    from rich.console import Console
+    from edgeguard.cli.console import Console
 
-    console = Console(highlight=False)
+    console = Console()
     for name, stream in found.streams.items():
         console.print(_parts_table(name, stream))
         console.print(

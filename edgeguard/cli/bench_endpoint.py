@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edgeguard.cli.bench import require_positive
+from edgeguard.cli.positive import require_positive
 from edgeguard.cli.progress import progress_bars
 from edgeguard.cli.quantity import digits, seconds
 from edgeguard.clock import NS_PER_S, SystemClock, ms_from_ns

@@ -6,9 +6,9 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from edgeguard.cli.bench import require_positive
 from edgeguard.cli.bench_table import at_best_s, show
 from edgeguard.cli.busy import look, say
+from edgeguard.cli.positive import require_positive
 from edgeguard.cli.progress import progress_bars
 from edgeguard.clock import NS_PER_S, SystemClock, wall_time_iso
 from edgeguard.errors import ConfigError

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edgeguard.cli.bench import require_positive
+from edgeguard.cli.positive import require_positive
 from edgeguard.cli.progress import progress_bars
 from edgeguard.clock import NS_PER_MS, SystemClock
 from edgeguard.config import load_config

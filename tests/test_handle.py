@@ -15,7 +15,7 @@ from edgeguard.config import load_config
 from edgeguard.errors import GuardGoneError
 from edgeguard.plain import to_plain
 from edgeguard.runtime.status import Status
-from edgeguard.types import Grade, Mode
+from edgeguard.types import Event, Grade, Mode
 
 STATUS = Status(
     mode=Mode.INHIBITED, grade=Grade.NONE, causes=(), detail="", epoch=1, cycles=0, guard_pid=1, worker_pid=None,
@@ -45,3 +45,18 @@ def test_a_guard_that_says_nothing_is_given_up(ends):
     guard, _ = ends
     with pytest.raises(GuardGoneError, match="no status within 0 s"):
         guard.status(timeout_s=0)
+
+
+def test_what_a_guard_has_said_is_handed_out_before_that_it_is_gone(ends):
+    """Also what nobody has taken up by then, and when it is noticed by a word that it does not take."""
+    guard, theirs = ends
+    event = Event(at_ns=1, name="armed", detail="")
+    theirs.send({"type": "event", "event": to_plain(event)})
+    theirs.close()
+    with pytest.raises(GuardGoneError):
+        guard.submit({})
+    with pytest.raises(GuardGoneError):
+        guard.poll()
+    assert guard.events() == [event]
+    with pytest.raises(GuardGoneError):
+        guard.events()

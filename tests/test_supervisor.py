@@ -18,7 +18,7 @@ from edgeguard.clock import NS_PER_S, SystemClock
 from edgeguard.engine.spawner import LOG_BYTES
 from edgeguard.guard.interface import Promise, WorkerPhase
 from edgeguard.runtime.parts import WORKER_LOG, open_worker_log
-from edgeguard.runtime.supervisor import Supervisor
+from edgeguard.runtime.supervisor import GONE_WITHIN_NS, Supervisor
 from edgeguard.types import Answer, Finish, Observation, Request
 
 FAKE_WORKER = Path(__file__).with_name("fake_worker.py")
@@ -177,6 +177,7 @@ def test_the_death_of_the_spawner_takes_the_worker_along_and_is_no_exception(sta
     os.kill(station.supervisor._spawner.pid, signal.SIGKILL)
     station.until_phase(WorkerPhase.UNAVAILABLE)
     station.until(lambda: not alive(worker))
+    assert station.supervisor.pid is None
     station.supervisor.retry()
     station.until_phase(WorkerPhase.READY)
 
@@ -191,6 +192,25 @@ def test_a_spawner_that_has_hung_up_and_lives_on_is_waited_for_by_nobody(station
     assert station.supervisor.starts == 1, "nobody has waited for it"
     station.until_phase(WorkerPhase.READY)
     assert station.supervisor.starts == 2
+
+
+def test_a_spawner_that_is_stopped_and_kills_nobody_goes_and_its_worker_with_it(station):
+    station.until_phase(WorkerPhase.READY)
+    worker = station.worker
+    os.kill(worker, signal.SIGSTOP)
+    os.kill(station.supervisor._spawner.pid, signal.SIGSTOP)
+    now_ns = station.clock.now_ns()
+    station.supervisor.restart("it hung")
+    for later_ns in (0, GONE_WITHIN_NS - 1, GONE_WITHIN_NS):
+        assert station.supervisor.status.phase is WorkerPhase.GONE
+        station.supervisor.poll(now_ns + later_ns)
+    assert station.supervisor.status.phase is WorkerPhase.UNAVAILABLE
+    assert station.supervisor.status.detail == "it hung; it has not gone within 30 s"
+    assert not station.supervisor.filenos
+    station.until(lambda: not alive(worker))
+    station.supervisor.retry()
+    station.until_phase(WorkerPhase.READY)
+    assert station.worker != worker
 
 
 @pytest.mark.parametrize("lives_on_s", [0, 600])

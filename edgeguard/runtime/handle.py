@@ -120,17 +120,11 @@ class Guard:
 
     def poll(self) -> list[CycleRecord]:
         """The records of the cycles that have ended since the last call, oldest first; of many the newest 4,096."""
-        self._listen(timeout_s=0)
-        records = list(self._records)
-        self._records.clear()
-        return records
+        return self._hand_out(self._records)
 
     def events(self) -> list[Event]:
         """The transitions since the last call, oldest first."""
-        self._listen(timeout_s=0)
-        events = list(self._events)
-        self._events.clear()
-        return events
+        return self._hand_out(self._events)
 
     def decide(
         self,
@@ -249,12 +243,21 @@ class Guard:
             self._listen(timeout_s=0 if late else LISTEN_S)
             if (found := look()) is not None:
                 return found
+            if self._channel.closed:
+                raise self._gone()
         return None
 
-    def _listen(self, *, timeout_s: float) -> None:
-        if self._channel.closed:
+    def _hand_out(self, kept: deque[T]) -> list[T]:
+        """What it has said; only behind that, that it is gone."""
+        self._listen(timeout_s=0)
+        if not kept and self._channel.closed:
             raise self._gone()
-        if timeout_s:
+        handed = list(kept)
+        kept.clear()
+        return handed
+
+    def _listen(self, *, timeout_s: float) -> None:
+        if timeout_s and not self._channel.closed:
             self._channel.wait(timeout_s)
         while messages := self._channel.receive():
             for message in messages:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
 from edgeguard.channel import PEER_LIMIT_BYTES, Channel, Message
-from edgeguard.clock import NS_PER_MS
+from edgeguard.clock import NS_PER_MS, NS_PER_S
 from edgeguard.guard.interface import Promise, WorkerPhase, WorkerStatus
 from edgeguard.messages import DETAIL_CHARS, read_answer, request_message
 from edgeguard.types import Answer, Finish, Request
@@ -25,6 +25,9 @@ BACK_OFF_LIMIT_NS = 10_000 * NS_PER_MS
 
 LEAVES_WITHIN_NS = 1_000 * NS_PER_MS
 """A worker that has closed its channel ends by itself; one that does not is killed."""
+
+GONE_WITHIN_NS = 30_000 * NS_PER_MS
+"""By then a worker that was to end has, or the spawner does not do what it is told."""
 
 SPAWNER_ENDS_WITHIN_S = 2.0
 """When we end, its channel is closed: it kills its worker and ends."""
@@ -57,6 +60,7 @@ class Supervisor:
         self._failures = 0
         self._start_at_ns: int | None = 0
         self._kill_at_ns: int | None = None  # it has hung up, and is to have ended by then
+        self._ending_since_ns: int | None = None  # nobody has said yet that it has gone
         self.ready: Mapping[str, Any] = {}
         self.pid: int | None = None
         self.starts = 0
@@ -80,6 +84,7 @@ class Supervisor:
             self._kill()
         if self._start_at_ns is not None and now_ns >= self._start_at_ns and self._phase is WorkerPhase.GONE:
             self._start()
+        self._watch_end(now_ns)
         return answers
 
     def ask(self, request: Request) -> bool:
@@ -163,12 +168,26 @@ class Supervisor:
             elif message["type"] == "refused":
                 self._reason = str(message.get("error"))
                 self._note_exit(now_ns, message)
-        channel = self._spawner_channel
-        if channel is not None and channel.closed:
-            channel.close()
-            self._spawner_channel = None
-            if self._phase is not WorkerPhase.UNAVAILABLE:
-                self._give_up("the spawner process is gone")
+        if self._spawner_channel is not None and self._spawner_channel.closed:
+            self._lose_spawner("the spawner process is gone")
+
+    def _watch_end(self, now_ns: int) -> None:
+        """A spawner that is stopped kills nobody and starts nobody: it goes, and its worker with it."""
+        if self._phase is not WorkerPhase.GONE or self._start_at_ns is not None:
+            self._ending_since_ns = None
+        elif self._ending_since_ns is None:
+            self._ending_since_ns = now_ns
+        elif now_ns - self._ending_since_ns >= GONE_WITHIN_NS and self._spawner is not None:
+            self._spawner.kill()
+            self._lose_spawner(f"{self._detail}; it has not gone within {GONE_WITHIN_NS // NS_PER_S} s")
+
+    def _lose_spawner(self, reason: str) -> None:
+        """It takes the worker with it."""
+        if self._spawner_channel is not None:
+            self._spawner_channel.close()
+        self._spawner_channel = self.pid = None
+        if self._phase is not WorkerPhase.UNAVAILABLE:
+            self._give_up(reason)
 
     def _note_exit(self, now_ns: int, message: Message) -> None:
         self._close_worker()

@@ -140,11 +140,11 @@ def test_every_size_that_a_drafted_pass_can_have_lies_between_warmed_ones(model:
 @pytest.mark.alone
 @pytest.mark.timeout(600)
 def test_on_the_real_model_no_answer_depends_on_its_draft() -> None:
-    """The demo's model and prompt: 100 observations, each with the draft that service would have and without."""
+    """The demo's model and prompt: 500 observations, each with the draft that service would have and without."""
     config = load_config(Path(str(resources.files("edgeguard.demo").joinpath("demo.toml"))))
     model = load(config, real_model())
     accepted = drafted = 0
-    for fields in islice(draw_fields(config, seed=5), 100):
+    for fields in islice(draw_fields(config, seed=5), 500):
         prompt = model.prompt.request(fields)
         draft = decoded(model, prompt, drafting, model.prompt.situation(fields))
         model.engine.cache.rewind(len(model.prompt.prefix))

@@ -15,7 +15,7 @@ from edgeguard.engine.language_model import LanguageModel
 from tests.engine_setup import load
 from tests.real import real_model
 
-REQUESTS = 50
+REQUESTS = 100
 EVERY = 10  # of them, one is asked with all of its prompt cached and with nothing, too
 
 Way = Callable[[list[int], Hashable], Decoded | None]

@@ -10,7 +10,7 @@ from plant import settings
 
 from edgeguard.clock import NS_PER_MS
 from edgeguard.guard.core import step
-from edgeguard.guard.interface import Effects, Inputs, Promise, Refusal, WorkerPhase, WorkerStatus
+from edgeguard.guard.interface import Effects, Inputs, Promise, WorkerPhase, WorkerStatus
 from edgeguard.guard.settings import Settings
 from edgeguard.guard.state import GuardState
 from edgeguard.types import (
@@ -72,7 +72,6 @@ class Rig:
         self,
         *,
         observation: Observation | None = None,
-        refusal: Refusal | None = None,
         answers: tuple[Answer, ...] = (),
         operator: tuple[OperatorWord, ...] = (),
         lateness_ns: int = 0,
@@ -82,7 +81,6 @@ class Rig:
             worker=WorkerStatus(phase=self.phase, promise=self._promise()),
             link=self._link_status(),
             observation=observation,
-            refusal=refusal,
             answers=answers,
             operator=operator,
             conditions=self.conditions,

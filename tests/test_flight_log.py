@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from edgeguard.config import load_config
 from edgeguard.errors import ConfigError, FlightLogError
-from edgeguard.guard.interface import Effects, Inputs, Promise, Refusal, WorkerPhase, WorkerStatus
+from edgeguard.guard.interface import Effects, Inputs, Promise, WorkerPhase, WorkerStatus
 from edgeguard.guard.state import GuardState
 from edgeguard.recorder.frame import MARK, Damage, Frame, FrameKind, FrameReader, encode_frame
 from edgeguard.recorder.journal import BLOCK_STEPS, FlightJournal
@@ -103,7 +103,6 @@ inputs = st.builds(
     ),
     link=st.builds(LinkStatus, state=st.sampled_from(LinkState), echo=st.none() | echoes),
     observation=st.none() | observations,
-    refusal=st.none() | st.builds(Refusal, cause=st.sampled_from(Cause), detail=st.text(max_size=9)),
     answers=st.lists(answers, max_size=2).map(tuple),
     operator=st.lists(st.sampled_from(OperatorWord), max_size=2).map(tuple),
     conditions=st.lists(st.tuples(st.sampled_from(Cause), st.text(max_size=9)), max_size=2).map(tuple),
@@ -136,6 +135,15 @@ def test_a_step_comes_back_as_it_was_with_its_types(step):
     if step.inputs.observation is not None:
         was, now = step.inputs.observation.fields, back.inputs.observation.fields
         assert [type(value) for value in now.values()] == [type(value) for value in was.values()]
+
+
+@pytest.mark.parametrize("refused", ["null", '{"cause":"shutdown","detail":"SIGTERM"}'])
+def test_a_step_of_an_earlier_version_is_read(refused):
+    document = encode_step(FlightStep(number=1, now_ns=1, inputs=QUIET, effects=Effects(wake_ns=2)))
+    earlier = document.replace(b'"answers":', f'"refusal":{refused},"answers":'.encode())
+    assert earlier != document
+    inputs = decode_step(earlier).inputs
+    assert inputs.conditions == (() if refused == "null" else ((Cause.SHUTDOWN, "SIGTERM"),))
 
 
 def test_a_header_comes_back_with_all_that_the_settings_are_made_of(tmp_path):

@@ -9,7 +9,7 @@ from guard_rig import FAST, Rig
 from plant import PLANT, settings
 
 from edgeguard.clock import NS_PER_MS
-from edgeguard.guard.interface import Refusal, WorkerPhase
+from edgeguard.guard.interface import WorkerPhase
 from edgeguard.types import Action, Cause, Grade, Mode, Observation, Source
 from edgeguard.types.wire import LinkState
 
@@ -316,23 +316,6 @@ class TestRelease:
         assert effects.record.decision.causes == (Cause.MISSING_FIELD,)
         assert effects.record.observation.fields["front_m"] is None
         assert effects.request is None
-
-    def test_one_refused_before_it_came_here_too(self, armed):
-        effects = armed.step(refusal=Refusal(cause=Cause.BAD_STAMP, detail="of another clock"))
-        assert effects.record.decision.causes == (Cause.BAD_STAMP,)
-        assert effects.record.observation is None
-        assert effects.record.budget is None
-        assert armed.state.sight is None
-        armed.advance(200)
-        assert armed.cycle().decision.source is Source.MODEL
-
-    def test_a_good_one_beside_a_refused_one_is_not_asked_about(self, armed):
-        good = Observation(
-            fields={"said": "", "front_m": 1.0, "linear": 0.0, "docked": False}, captured_ns=armed.now_ns
-        )
-        effects = armed.step(refusal=Refusal(cause=Cause.MISSING_FIELD, detail="x"), observation=good)
-        assert effects.request is None
-        assert effects.record.observation is good
 
     def test_every_released_observation_has_one_record_and_cycles_are_numbered(self, armed):
         for latency_ms in (50, 199, 100, 199, 199, 199, 20):

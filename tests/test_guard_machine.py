@@ -20,7 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 from plant import PLANT, settings
 
 from edgeguard.clock import NS_PER_MS
-from edgeguard.guard.interface import Refusal, WorkerPhase
+from edgeguard.guard.interface import WorkerPhase
 from edgeguard.types import Answer, BoardState, Cause, Finish, Mode, Observation, OperatorWord, ThermalLevel
 from edgeguard.types.wire import LinkState, MotorFlag
 
@@ -132,10 +132,6 @@ class GuardMachine(RuleBasedStateMachine):
     @rule(captured_ns=st.sampled_from([0, -1, 10**30, 1]))
     def observe_absurdly(self, captured_ns):
         self.world.step(observation=Observation(fields={}, captured_ns=captured_ns))
-
-    @rule(cause=st.sampled_from([Cause.BAD_STAMP, Cause.MISSING_FIELD]))
-    def refuse(self, cause):
-        self.world.step(refusal=Refusal(cause=cause, detail="refused"))
 
     @rule(
         values=answers, finish=st.sampled_from(Finish), epoch=st.integers(-1, 1), back=st.integers(-1, 3), said=claims

@@ -82,7 +82,7 @@ def release(turn: Turn) -> None:
     waited_ns = turn.now_ns - arrival.arrived_ns
     turn.due_ns = max(turn.now_ns, turn.due_ns) + settings.period_ns - min(waited_ns, settings.period_ns // 5)
     cycle, observation = _begin(turn, arrival.observation), arrival.observation
-    if not arrival.good or observation is None or cycle.budget is None or not turn.worker_can_answer:
+    if not arrival.good or cycle.budget is None or not turn.worker_can_answer:
         turn.close(cycle, turn.ruling(Source.SAFE))
     else:
         _ask(turn, cycle, observation, cycle.budget, waited_ns=waited_ns)

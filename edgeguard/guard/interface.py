@@ -62,14 +62,6 @@ class WorkerStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
-    """An observation that arrived and could not be taken: bad stamp, missing field, non-finite value."""
-
-    cause: Cause
-    detail: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
     """Everything that has arrived since the last step.
 
@@ -81,7 +73,6 @@ class Inputs:
     worker: WorkerStatus
     link: LinkStatus
     observation: Observation | None = None
-    refusal: Refusal | None = None
     answers: tuple[Answer, ...] = ()
     operator: tuple[OperatorWord, ...] = ()
     conditions: tuple[tuple[Cause, str], ...] = ()

@@ -37,9 +37,9 @@ class Sight:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
-    """The newest observation that waits for its release, or a refusal without one. Only a good one is asked about."""
+    """The newest observation that waits for its release. Only a good one is asked about."""
 
-    observation: Observation | None
+    observation: Observation
     arrived_ns: int
     good: bool
 

@@ -121,17 +121,12 @@ def _replace_hung(turn: Turn, detail: str) -> None:
 
 def watch_observations(turn: Turn) -> None:
     """Take what has arrived, good or bad; notice that nothing has. Idle needs no observation."""
-    refusal, observation = turn.inputs.refusal, turn.inputs.observation
-    if refusal is None and observation is None:
+    observation = turn.inputs.observation
+    if observation is None:
         _notice_silence(turn)
     else:
         turn.last_arrival_ns = turn.absent_due_ns = turn.now_ns
-        good = refusal is None
-        if refusal is not None:
-            turn.ledger.strike(refusal.cause, refusal.detail)
-            turn.sight = None
-        if observation is not None:
-            good = _take(turn, observation) and good
+        good = _take(turn, observation)
         turn.arrival = Arrival(observation=observation, arrived_ns=turn.now_ns, good=good)
         turn.view = turn.look()
     if turn.stop_said is not None:

@@ -115,7 +115,13 @@ def encode_step(step: FlightStep) -> bytes | None:
 
 
 def decode_step(document: bytes) -> FlightStep:
-    return from_plain(FlightStep, load_document(document))
+    """Also of an earlier version, which knew a refused observation; nothing but a guard's end has ever been one."""
+    plain = load_document(document)
+    if isinstance(plain, dict) and isinstance(inputs := plain.get("inputs"), dict):
+        match inputs.pop("refusal", None), inputs.get("conditions"):
+            case {"cause": cause, "detail": detail}, [*conditions]:
+                inputs["conditions"] = [*conditions, [cause, detail]]
+    return from_plain(FlightStep, plain)
 
 
 def text_of(value: object) -> str:

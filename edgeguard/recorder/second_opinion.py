@@ -121,7 +121,7 @@ class _Other:
             _remember(self._asked_then, recorded.effects.request.request_id, recorded.effects.request)
         answers = tuple(answer for one in inputs.answers if (answer := self._readdressed(one)) is not None)
         records += self._run(recorded.now_ns, replace(inputs, answers=answers))
-        self._quiet = replace(inputs, observation=None, refusal=None, answers=(), operator=(), lateness_ns=0)
+        self._quiet = replace(inputs, observation=None, answers=(), operator=(), lateness_ns=0)
         return records
 
     def was_asked(self, captured_ns: int) -> bool:

@@ -215,6 +215,16 @@ def test_a_way_of_decoding_that_was_not_measured_has_the_score_of_the_other_one(
     assert short.score == 1.1
 
 
+@pytest.mark.parametrize(("drafted", "in_service"), [(1.1, 1.2), (1.6, 1.6), (None, 1.2)])
+def test_a_request_with_a_draft_is_priced_no_lower_than_one_without(drafted: float | None, in_service: float) -> None:
+    """A draft that turns out wrong makes the passes of a request without, and few that were calibrated were wrong."""
+    cells = (_cell(NOMINAL, 1.2), *([] if drafted is None else [_cell(NOMINAL, drafted, drafted=True)]))
+    profile = made_profile(bounds=cells)
+    assert profile.score_for(NOMINAL) == 1.2
+    assert profile.score_for(NOMINAL, drafted=True) == in_service
+    assert profile.score_for(NOMINAL, rung="none") is None
+
+
 def test_what_is_promised_in_service_is_the_cheapest_rungs_longest_bound_without_a_draft() -> None:
     """A draft is run only where its own bound fits too, and a rung where no better one does."""
     full = (_cell(NOMINAL, 1.2), _cell(HOT, 1.5), _cell(HOT, 1.9, drafted=True))

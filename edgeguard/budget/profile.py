@@ -216,6 +216,16 @@ class Profile:
                 return replace(worst, level=level, bound_ns=longest_ns).times(factor)
         return None
 
+    def score_for(
+        self, level: ThermalLevel, *, rung: str = "", drafted: bool = False, beyond: float | None = None
+    ) -> float | None:
+        """What a price is multiplied by in service. With a draft at least as much as without: in calibration most are
+        right and save passes, and what is between two passes has no price of its own.
+        """
+        ways = (False, True) if drafted else (False,)
+        bounds = [self.bound_for(level, rung=rung, drafted=way, beyond=beyond) for way in ways]
+        return max((bound.score for bound in bounds if bound is not None), default=None)
+
     def differences(self, fingerprint: Mapping[str, str], *, placement: str = "") -> list[str]:
         """What is not as it was when this was measured, as ``"governor: powersave -> performance"``.
 

@@ -149,12 +149,12 @@ def planner_of(model: LanguageModel, profile: Profile, uncalibrated_factor: floa
     automaton, prefix = model.automaton, len(model.prompt.prefix)
     cost = profile.cost_of(model.rung)
     paths = PathPrices(automaton=automaton, price=cost.price_ns)
-    bounds = {
-        (level, drafted): profile.bound_for(level, rung=model.rung, drafted=drafted, beyond=uncalibrated_factor)
+    scores = {
+        (level, drafted): score
         for level in ThermalLevel
         for drafted in (False, True)
+        if (score := profile.score_for(level, rung=model.rung, drafted=drafted, beyond=uncalibrated_factor)) is not None
     }
-    scores = {cell: bound.score for cell, bound in bounds.items() if bound is not None}
     planner = Planner(cost=cost, scores=scores, paths=paths)
     request_tokens = range(1, model.prompt.longest - prefix + 1)
     planner.prepare(state=automaton.start, request_tokens=request_tokens, cached=prefix)

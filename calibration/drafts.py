@@ -25,9 +25,8 @@ from typing import Any
 
 from edgeguard.bench.asking import Asked, ask
 from edgeguard.bench.bootstrap import ratio_interval
-from edgeguard.bench.observations import draw_fields
+from edgeguard.bench.observations import draw_fields, steady_fields
 from edgeguard.bench.percentile import percentile
-from edgeguard.bench.speed.breakdown import steady_fields
 from edgeguard.bench.subject import model_folder
 from edgeguard.bench.worker_client import WorkerClient
 from edgeguard.clock import NS_PER_MS, SystemClock

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from edgeguard.bench.speed.breakdown import PARTS, STREAMS, steady_fields
+from edgeguard.bench.observations import steady_fields
+from edgeguard.bench.speed.breakdown import PARTS, STREAMS
 from edgeguard.cli.main import main
 from edgeguard.config import load_config
 from tests.engine_setup import apart, write_config

@@ -1,9 +1,9 @@
 """Every system is asked every question of both streams, in an order that is drawn anew for each question.
 
-A stream is asked in two blocks, the four of them shuffled; what is cached and what is drafted comes from the question
-before it, so the first questions of a block warm up and do not count. Whoever is not being asked is stopped. Behind
-every question of the unchanged command one pass of what edgeguard has just run first, the observation and its draft, is
-timed in a worker of its own: the floor.
+A stream is asked in two blocks, the four of them shuffled; what is cached and what is drafted comes from the questions
+before it, so the first of a block warm up and do not count: a system that learns has learned the other stream. Whoever
+is not being asked is stopped. Behind every question of the unchanged command a pass of the observation and the answer,
+of so many tokens as edgeguard has just run and kept, is timed in a worker of its own: the floor.
 
 Before every turn a fixed piece of work is timed. Where it took too long on average over a question's turns, somebody
 else was computing, and everybody's answer to that question is left out: a rule that looks at no latency. When that is
@@ -28,7 +28,7 @@ from peers.system import CLOCK, System, Timed
 from peers.task import Question
 
 SEED = 1
-WARM_UP = 2
+WARM_UP = 10
 BLOCKS = 2
 KERNEL_FIRST_NS, KERNEL_NS = 300 * NS_PER_MS, 12 * NS_PER_MS
 REST_NS = 10 * NS_PER_MS
@@ -92,7 +92,7 @@ def hold(
                 timed = _ask(system, questions[at])
                 samples.append(_sample(system.name, stream, at, timed))
                 if stream == UNCHANGED and isinstance(system, Edgeguard):
-                    floors.append(_floor_ms(floor, timed.passes[0]))
+                    floors.append(_floor_ms(floor, timed.kept_tokens))
             done += 1
             progress("asking", done, total)
             if at - block * size < WARM_UP:

@@ -75,4 +75,5 @@ class Edgeguard(System):
             values=answer.values,
             tokens=self._task.tokens_of(answer.values),
             passes=tuple(one.k for one in answer.passes),
+            kept_tokens=answer.kept_tokens,
         )

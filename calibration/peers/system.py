@@ -46,13 +46,16 @@ class AbsentError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timed:
-    """One answer. ``first_ns`` is when its first token was chosen; ``passes`` are token counts where they are known."""
+    """One answer. ``first_ns`` is when its first token was chosen; ``passes`` are token counts where they are known,
+    and ``kept_tokens`` how many of all of them were not run in vain.
+    """
 
     elapsed_ns: int
     first_ns: int
     values: Mapping[str, Value] | None
     tokens: int
     passes: tuple[int, ...] = ()
+    kept_tokens: int = 0
 
 
 class System(ABC):

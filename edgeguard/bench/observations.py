@@ -13,6 +13,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from itertools import islice
 
 from edgeguard.config import Config
 from edgeguard.config.plant_sections import FieldSpec
@@ -32,6 +33,14 @@ def draw_fields(config: Config, *, seed: int = SEED, scene: int = 1) -> Iterator
             spec = draw.choice(config.fields)
             fields = {**fields, spec.name: _value(spec, known[spec.name], draw=draw)}
             yield fields
+
+
+def steady_fields(config: Config, *, seed: int) -> Iterator[dict[str, Value]]:
+    """Observations whose numbers change and whose words and flags do not."""
+    first, *_ = islice(draw_fields(config), 1)
+    numbers = {spec.name for spec in config.fields if spec.kind == "number"}
+    for fields in draw_fields(config, seed=seed):
+        yield {name: value if name in numbers else first[name] for name, value in fields.items()}
 
 
 def _example_values(config: Config, spec: FieldSpec) -> list[Value]:

@@ -79,3 +79,8 @@ class Answer:
     def ttft_ns(self) -> int | None:
         """Time to first token: tokenising and the first pass; ``None`` when no pass was made."""
         return self.tokenise_ns + self.passes[0].elapsed_ns if self.passes else None
+
+    @property
+    def kept_tokens(self) -> int:
+        """The tokens of all its passes that were not run in vain: had every guess been right, one pass of so many."""
+        return sum(one.k for one in self.passes) - (self.drafted_tokens - self.accepted_tokens)

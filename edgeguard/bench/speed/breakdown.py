@@ -20,14 +20,14 @@ worker raises.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 from edgeguard.bench.asking import PATIENCE_NS, Asked, ask
 from edgeguard.bench.memory import WorkerMemory, worker_memory
-from edgeguard.bench.observations import draw_fields
+from edgeguard.bench.observations import draw_fields, steady_fields
 from edgeguard.bench.percentile import percentile
 from edgeguard.bench.speed.carry_share import carry_share
 from edgeguard.bench.speed.limits import Limits, measure_limits
@@ -106,8 +106,8 @@ def break_down(
     with WorkerClient.start(argv=argv, clock=clock) as client:
         ready = client.wait_ready(progress=progress)
         with WorkerClient.start(argv=argv, clock=clock) as floor:
-            floor.wait_ready(progress=progress)
-            timed = _time(client, floor, config, requests=requests, clock=clock, progress=progress)
+            longest = floor.wait_ready(progress=progress).pass_sizes[-1]
+            timed = _time(client, floor, config, longest=longest, requests=requests, clock=clock, progress=progress)
         memory = worker_memory(client.worker_pid, every_model)
         streams = {name: _stream(timed[name], inside) for name in STREAMS}
         sizes = ready.pass_sizes[0], min(LARGE_PASS, ready.pass_sizes[-1])
@@ -146,17 +146,9 @@ def _curve_ms(client: WorkerClient, ready: Ready, *, progress: Progress) -> dict
     return {size: median(found) / NS_PER_MS for size, found in times_ns.items()}
 
 
-def steady_fields(config: Config, *, seed: int) -> Iterator[dict[str, Value]]:
-    """Observations whose numbers change and whose words and flags do not."""
-    first, *_ = islice(draw_fields(config, seed=SEED), 1)
-    numbers = {spec.name for spec in config.fields if spec.kind == "number"}
-    for fields in draw_fields(config, seed=seed):
-        yield {name: value if name in numbers else first[name] for name, value in fields.items()}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Timed:
-    """A request, and behind it a pass as long as its first one: after a rest, and once more at once."""
+    """A request, and behind it one pass of all that it ran and kept: after a rest, and once more at once."""
 
     asked: Asked
     floor_ns: int
@@ -164,7 +156,14 @@ class _Timed:
 
 
 def _time(
-    client: WorkerClient, floor: WorkerClient, config: Config, *, requests: int, clock: Clock, progress: Progress
+    client: WorkerClient,
+    floor: WorkerClient,
+    config: Config,
+    *,
+    longest: int,
+    requests: int,
+    clock: Clock,
+    progress: Progress,
 ) -> dict[str, list[_Timed]]:
     """Of each stream so many; blocks of a stream in random order."""
     sources = {"steady": steady_fields(config, seed=2), "varied": draw_fields(config, seed=3)}
@@ -180,7 +179,8 @@ def _time(
         asked = ask(client, next(sources[name]), clock=clock)
         due_ns = max(due_ns + half_ns, clock.now_ns())
         clock.sleep_until_ns(due_ns)
-        (row,) = floor.sweep(sizes=[asked.answer.passes[0].k], repeats=2, limit_ns=PATIENCE_NS)
+        size = min(asked.answer.kept_tokens, longest)
+        (row,) = floor.sweep(sizes=[size], repeats=2, limit_ns=PATIENCE_NS)
         due_ns = max(due_ns + half_ns, clock.now_ns())
         if done % block >= WARM_UP:
             timed[name].append(_Timed(asked=asked, floor_ns=row.elapsed_ns[0], unrested_ns=row.elapsed_ns[1]))
@@ -212,7 +212,6 @@ def _stream(timed: Sequence[_Timed], inside: Mapping[str, float]) -> Stream:
     rows = [_parts(one.asked, inside) for one in timed]
     totals = [one.asked.elapsed_ns / NS_PER_MS for one in timed]
     answers = [one.asked.answer for one in timed]
-    whole = [one for one in timed if len(one.asked.answer.passes) == 1] or timed
     drafted = sum(one.drafted_tokens for one in answers)
     return Stream(
         requests=len(timed),
@@ -221,11 +220,11 @@ def _stream(timed: Sequence[_Timed], inside: Mapping[str, float]) -> Stream:
         total_p99_ms=percentile(totals, 0.99),
         handover_p99_ms=percentile([row["hand-over"] for row in rows], 0.99),
         passes=sum(len(one.passes) for one in answers) / len(answers),
-        pass_tokens=round(median([one.asked.answer.passes[0].k for one in whole])),
+        pass_tokens=round(median([one.kept_tokens for one in answers])),
         one_pass=sum(len(one.passes) == 1 for one in answers) / len(answers),
         accepted=sum(one.accepted_tokens for one in answers) / drafted if drafted else 0.0,
-        floor_ms=median([one.floor_ns for one in whole]) / NS_PER_MS,
-        floor_unrested_ms=median([one.unrested_ns for one in whole]) / NS_PER_MS,
+        floor_ms=median([one.floor_ns for one in timed]) / NS_PER_MS,
+        floor_unrested_ms=median([one.unrested_ns for one in timed]) / NS_PER_MS,
         over_floor=median([one.asked.elapsed_ns / one.floor_ns for one in timed]),
     )
 

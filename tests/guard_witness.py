@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from edgeguard.clock import NS_PER_MS, NS_PER_S
-from edgeguard.guard.causes import TABLE
+from edgeguard.guard.causes import TABLE, Clear
 from edgeguard.guard.core import step
 from edgeguard.guard.interface import Effects, Inputs
 from edgeguard.guard.mapping import as_float32
@@ -27,6 +27,7 @@ class Witness:
         self.settings = settings
         self.asked: dict[int, Request] = {}
         self.applied: set[int] = set()
+        self.overtaken: set[int] = set()  # requests that a cause has come between, which no on-time answer ends
         self.command: Observation | None = None  # the one that the model's command in force was made from
         self.last: SetPoint | None = None
         self.last_sent_ns = 0
@@ -38,9 +39,11 @@ class Witness:
         self.steps += 1
         self._books(before, after, effects)
         self._mode(before, inputs, after)
+        self._leaving(after, effects)
         self._decision(before, now_ns, after, effects)
         self._wire(before, now_ns, inputs, after, effects)
         self._stop(before, now_ns, inputs, after)
+        self._rates(before, now_ns, after)
         self._interlocks(before, now_ns, inputs, after, effects)
 
     def _books(self, before: GuardState, after: GuardState, effects: Effects) -> None:
@@ -75,6 +78,8 @@ class Witness:
         if after.cycle is not None:
             assert after.cycle.request is not None
             assert now_ns < after.cycle.request.answer_by_ns, "no decision at the deadline"
+            if any(TABLE[cause].clear is not Clear.ON_TIME for cause in after.ledger):
+                self.overtaken.add(after.cycle.request.request_id)
         record = effects.record
         if record is None:
             return
@@ -96,6 +101,7 @@ class Witness:
             assert field.accepts(answer.values[field.name]), "more was applied than its plan may say"
         request = self.asked[answer.request_id]
         assert answer.request_id not in self.applied, "applied twice"
+        assert answer.request_id not in self.overtaken, "applied although something else has happened meanwhile"
         self.applied.add(answer.request_id)
         assert answer.epoch == request.epoch == record.epoch
         assert now_ns <= request.answer_by_ns, "a late answer was applied"
@@ -165,6 +171,20 @@ class Witness:
                 assert left == 0 or -change <= sharpest * dt_s + _ULP, "let go too sharply"
             if old.decel is not None:  # else it starts from what is measured
                 assert was - left <= hardest * dt_s + _ULP, "too hard a deceleration"
+
+    def _rates(self, before: GuardState, now_ns: int, after: GuardState) -> None:
+        """What follows a target, the model's or a rule's, goes away from the safe value within the axis' rate."""
+        if before.motion is None or after.motion is None or after.motion is before.motion:
+            return
+        dt_s = min(max(0, now_ns - before.motion.at_ns), self.settings.tick_ns) / NS_PER_S
+        for axis, old, new in zip(self.settings.axes, before.motion.axes, after.motion.axes, strict=True):
+            if new.decel is None and axis.safe is not None and old.value is not None and new.value is not None:
+                rise = abs(new.value - axis.safe) - abs(old.value - axis.safe)
+                assert rise <= axis.rate_up * dt_s + _ULP, "the speed rose faster than it may"
+
+    def _leaving(self, after: GuardState, effects: Effects) -> None:
+        if any(TABLE[cause].clear is Clear.RESTART for cause in after.ledger):
+            assert effects.send is None or effects.send.action is not Action.MOVE, "a guard that leaves only stops"
 
     def _interlocks(self, before: GuardState, now_ns: int, inputs: Inputs, after: GuardState, effects: Effects) -> None:
         """An interlock never delays a stop: without interlocks the same stop would have left."""

@@ -341,6 +341,21 @@ class TestShadow:
         assert "shadow" in record.decision.detail
         assert armed.state.engagement is None
 
+    def test_a_real_answer_is_not_applied_when_something_else_has_come_and_gone_meanwhile(self, armed):
+        armed.observe()
+        armed.advance(200)
+        assert armed.causes == {Cause.MISS}
+        request = armed.observe().request
+        assert not request.shadow
+        armed.advance(40)
+        armed.observe(front_m=0.1)
+        assert Cause.RULE in armed.causes
+        armed.advance(40)
+        armed.observe(front_m=2.0)
+        effects = armed.answer(request=request)
+        assert (armed.mode, effects.record.shadow, effects.record.decision.source) == (Mode.ARMED, True, Source.SAFE)
+        assert effects.send.action is not Action.MOVE
+
     def test_a_real_answer_is_not_applied_while_another_cause_holds(self, armed):
         armed.cycle(latency_ms=199)
         assert not armed.observe().request.shadow

@@ -11,7 +11,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from guard_rig import FAST, Rig
+from guard_rig import FAST, START_NS, Rig
 from guard_witness import Witness
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
@@ -19,9 +19,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 from plant import PLANT, settings
 
+from edgeguard.budget.drift import REPROOF
 from edgeguard.clock import NS_PER_MS
+from edgeguard.guard.causes import TABLE, Clear
 from edgeguard.guard.interface import WorkerPhase
-from edgeguard.types import Answer, BoardState, Cause, Finish, Mode, Observation, OperatorWord, ThermalLevel
+from edgeguard.types import Answer, BoardState, Cause, Finish, Mode, Observation, OperatorWord, Source, ThermalLevel
 from edgeguard.types.wire import LinkState, MotorFlag
 
 MS = NS_PER_MS
@@ -91,6 +93,27 @@ class World(Rig):
     def advance(self, ms: float) -> None:
         self._lag()
         super().advance(ms)
+
+    @property
+    def leaves(self) -> bool:
+        return any(TABLE[cause].clear is Clear.RESTART for cause in self.causes)
+
+    @property
+    def at_rest(self) -> bool:
+        moved = zip(self.settings.axes, self.state.motion.axes, strict=True)
+        return all(at.value == axis.safe for axis, at in moved if axis.safe is not None)
+
+    def heal(self) -> None:
+        """Everything is as it should be, and stands."""
+        self.phase, self.bound_ns, self.hotter_ns = WorkerPhase.READY, 100 * MS, ()
+        self.link, self.echoes, self.flags, self.moving = LinkState.UP, True, MotorFlag(0), None
+        self.conditions = ()
+        self.now_ns = max(self.now_ns, START_NS)  # a machine's clock begins at 0
+        self.step(board=BoardState(level=ThermalLevel.NOMINAL, observed=True, critical=False, hottest_c=40, read_ns=1))
+        for _ in range(20):
+            self.advance(100)
+        self.measured = {axis.name: 0.0 for axis in self.settings.axes}
+        self.cycle(latency_ms=50)
 
     def _lag(self) -> None:
         if self.sent:
@@ -201,6 +224,31 @@ class GuardMachine(RuleBasedStateMachine):
         else:
             self.world.now_ns += ms * MS
         self.world.step()
+
+    @rule(cause=st.sampled_from([Cause.SHUTDOWN, Cause.CONFIGURATION_RELOAD]))
+    def be_told_to_leave(self, cause):
+        self.world.conditions = ((cause, "told"),)
+        self.world.step()
+
+    @rule()
+    def leave_at_standstill(self):
+        if self.world.leaves:
+            self.world.advance(3_000)
+            assert self.world.at_rest
+            self.world = World(self.world.settings)
+
+    @rule()
+    def recover(self):
+        """Whatever has happened: with all causes gone and enough good answers it is armed again."""
+        if not self.world.leaves:
+            self.world.heal()
+            self.world.step(operator=(OperatorWord.REARM,))
+            for _ in range(2 * self.world.settings.on_time_to_arm + REPROOF):
+                if self.world.mode is not Mode.ARMED:
+                    self.world.cycle(latency_ms=50)
+            assert self.world.mode is Mode.ARMED, self.world.state.detail
+            self.world.cycle(latency_ms=50)
+            assert self.world.records[-1].decision.source is Source.MODEL
 
     @rule()
     def measure_nothing(self):

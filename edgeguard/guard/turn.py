@@ -161,7 +161,11 @@ class Turn:
     # How the mode follows from the causes.
 
     def settle(self) -> None:
-        """The mode that the causes ask for; a trip raises the epoch and ends what was under way."""
+        """The mode that the causes ask for; a trip raises the epoch and ends what was under way.
+
+        An answer that was to end a miss knows nothing of what has come since, and may have gone again by the time it is
+        there: from then on it only proves.
+        """
         mode = self._mode_asked_for()
         tripped = self.mode is Mode.ARMED and mode is not Mode.ARMED
         if mode is not self.mode:
@@ -179,6 +183,9 @@ class Turn:
             if self.cycle is not None:
                 cycle, self.cycle = self.cycle, None
                 self.close(cycle, self.ruling(Source.SAFE))
+        open_cycle, request = self.cycle, None if self.cycle is None else self.cycle.request
+        if open_cycle and request and not request.shadow and not self.ledger.ends_on_time:
+            self.cycle = replace(open_cycle, request=replace(request, shadow=True))
         self.inhibit = False
 
     def _mode_asked_for(self) -> Mode:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
+from itertools import count
 from pathlib import Path
 
 import pytest
+from patience import wait_for
 from plant import PLANT
 from robot import CONFIG
 
-from edgeguard.clock import SystemClock
+from edgeguard.clock import NS_PER_S, SystemClock
 from edgeguard.errors import ConfigError
 from edgeguard.link.motor import MotorAxis
 from edgeguard.link.simulator import Simulator
 from edgeguard.runtime.assembly import assemble
 from edgeguard.runtime.serial_wire import SerialWire, command_wire_ns
+from edgeguard.types import LinkState
 
 
 def write(folder: Path, *, baud: int, tick_ms: int) -> Path:
@@ -68,3 +72,23 @@ def test_a_motor_controller_with_another_link_time_out_is_named(tmp_path: Path, 
         assert (motors.port in wire.note, "link time-out" in wire.note) == (True, bool(says))
         assert says in wire.note
         wire.close()
+
+
+def test_a_port_that_is_unplugged_as_soon_as_it_is_open_is_let_go(tmp_path: Path) -> None:
+    """Held open it would keep its name, and the adapter would come back under another one."""
+    cable, slave = os.openpty()
+    device, port = os.ttyname(slave), tmp_path / "port"
+    os.close(slave)
+    port.symlink_to(device)
+    wire, seconds = SerialWire(assemble(write(tmp_path, baud=115_200, tick_ms=20)).config, port=str(port)), count(1)
+
+    def state() -> LinkState:
+        return wire.poll(now_ns=next(seconds) * NS_PER_S).state
+
+    assert state() is LinkState.LOST, "a thread opens it"
+    wait_for(lambda: wire.note, "it is open")
+    port.unlink()
+    wait_for(lambda: state() is LinkState.HANDSHAKING, "it is taken")
+    os.close(cable)
+    wait_for(lambda: state() is LinkState.LOST, "its end is noticed")
+    wait_for(lambda: device not in [os.path.realpath(fd) for fd in Path("/proc/self/fd").iterdir()], "it is closed")

@@ -20,24 +20,24 @@ class Opening(Generic[P]):
 
     def __init__(self, open_port: Callable[[], P]) -> None:
         self._open_port = open_port
-        self._under_way = False
+        self.under_way = False
         self._port: P | None = None
         self._problem: str | None = None
 
     def __call__(self) -> P | None:
         """``None``: not yet. Behind the outcome the next call begins anew."""
-        if not self._under_way:
-            self._under_way, self._problem = True, None
+        if not self.under_way:
+            self.under_way, self._problem = True, None
             try:
                 start_new_thread(self._run, ())
             except RuntimeError:  # none may be made (LimitMEMLOCK, TasksMax)
                 self._run()
         port, problem = self._port, self._problem
         if problem is not None:
-            self._under_way = False
+            self.under_way = False
             raise LinkError(problem)
         if port is not None:
-            self._under_way, self._port = False, None
+            self.under_way, self._port = False, None
         return port
 
     def _run(self) -> None:

@@ -79,10 +79,14 @@ class SerialWire:
         self._link.close()
 
     def _open_at_some_time(self) -> SerialPort | None:
-        """At the start at once; later nobody waits for it, and no thread is made while the adapter is unplugged."""
+        """At the start at once; later nobody waits for it, and no thread is made while the adapter is unplugged.
+
+        One that has been unplugged again meanwhile is taken all the same: kept open, its name would not come back.
+        """
         if self._at_start:
             return self._open()
-        find_port(self._path)
+        if not self._opening.under_way:
+            find_port(self._path)
         return self._opening()
 
     def _open(self) -> SerialPort:

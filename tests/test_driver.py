@@ -124,6 +124,14 @@ def test_in_loop_mode_the_caller_gets_the_command_to_send(loop):
     assert loop.status().mode is Mode.LATCHED
 
 
+def test_a_caller_may_read_the_clock_before_it_submits(loop):
+    now_ns = time.monotonic_ns()
+    wait_for(lambda: time.monotonic_ns() > now_ns, "the clock ticks")
+    loop.submit(AHEAD)
+    loop.tick(now_ns, measured={"linear": 0.0})
+    assert Cause.BAD_STAMP not in loop.status().causes
+
+
 def test_what_is_measured_may_be_numpys_and_a_mistake_in_it_is_named(loop):
     mine = Loop(loop)
     mine.run_until(lambda: mine.speed == pytest.approx(0.4))

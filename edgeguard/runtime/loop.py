@@ -91,6 +91,8 @@ class LoopGuard:
         counts as reached. ``ObservationError`` names what is no axis or no number.
         """
         now_ns = self._clock.now_ns() if now_ns is None else now_ns
+        if self._observation is not None:  # submitted behind the caller's look at the clock, it is not of the future
+            now_ns = max(now_ns, self._observation.captured_ns)
         if measured is not None:
             self._wire.measure(measured)
         lateness_ns = max(0, now_ns - self._driver.wake_ns)

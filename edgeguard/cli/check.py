@@ -198,7 +198,7 @@ def _show(assembly: Assembly, budget: BudgetLine, stops: tuple[StoppingDistance,
         console.print(Padding(text, (0, 0, 0, 4), expand=False))
 
     answers = " · ".join(f"{field.name} ({len(field)} values)" for field in assembly.fields)
-    console.print(f"[green]ok[/]  {config.file}: nothing is wrong with it")
+    console.print_headed("ok", f"{config.file}: nothing is wrong with it", style="green")
     say(f"answer: {answers}")
     console.print(budget_table(budget))
     measured = _measured(assembly, profile, budget)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edgeguard.cli.busy import look, say
+from edgeguard.cli.compare_table import show_comparison
 from edgeguard.cli.files import picture_to_write
 from edgeguard.cli.progress import progress_bars
 from edgeguard.clock import SystemClock, ms_from_ns
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from edgeguard.bench.comparison.evaluation import Case
     from edgeguard.bench.comparison.proportion import Share
 
-_LABEL_COLUMNS, _COLUMNS = 36, 13
 """Of the table: for what a row is, and for each model with its intervals; a narrower terminal gets no intervals."""
 
 _HELP = """\
@@ -97,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(_summary(arguments, rows, busy=busy), indent=2))
     else:
-        _show(rows, cases=cases, name=arguments.eval.name)
+        show_comparison(rows, name=arguments.eval.name)
         say(busy)
     return 0
 
@@ -196,67 +196,3 @@ def _plain(row: Row) -> dict[str, Any]:
 def _share(share: Share) -> dict[str, Any]:
     low, high = share.interval
     return {"hits": share.hits, "n": share.n, "share": share.value if share.n else None, "low": low, "high": high}
-
-
-def _show(rows: Sequence[Row], *, cases: Sequence[Case], name: str) -> None:
-    from rich.table import Table
-
-    from edgeguard.cli.console import Console
-
-    console = Console()
-    wide = _LABEL_COLUMNS + _COLUMNS * len(rows)
-    brief = console.is_terminal and console.width < wide
-    if not brief:
-        console.width = max(console.width, wide)
-    console.print(
-        f"[bold]{len(cases)} cases[/] of {name}; right answers in %{'' if brief else ', with their 95 % interval'}\n"
-    )
-    key = Table.grid(padding=(0, 2))
-    for number, row in enumerate(rows, start=1):
-        key.add_row(f"[bold]{number}[/]", row.name)
-        key.add_row("", row.verdict)
-    console.print(key)
-    console.print()
-    table = Table(box=None, pad_edge=False)
-    table.add_column("", no_wrap=True)
-    table.add_column("cases", justify="right", style="dim")
-    for number in range(1, len(rows) + 1):
-        table.add_column(f"[bold]{number}[/]", justify="right", no_wrap=True)
-    for line in (*_right(rows, brief=brief), *_worth(rows), *_by_tag(rows, brief=brief)):
-        table.add_row(*line)
-    console.print(table)
-
-
-def _right(rows: Sequence[Row], *, brief: bool) -> Iterator[list[str]]:
-    yield ["exactly right", str(rows[0].exact.n), *(_percent(row.exact, brief=brief) for row in rows)]
-    for name, share in rows[0].fields.items():
-        yield [f"  {name}", str(share.n), *(_percent(row.fields[name], brief=brief) for row in rows)]
-
-
-def _worth(rows: Sequence[Row]) -> Iterator[list[str]]:
-    others = [row.against for row in rows]
-    yield ["same answer as 1, %", "", *("" if one is None else f"{one.agreement.value * 100:.0f}" for one in others)]
-    divergences = [None if one is None else one.divergence for one in others]
-    yield ["divergence from 1, nats", "", *("" if one is None else f"{one:.3f}" for one in divergences)]
-    yield ["time to command, ms", "", *(f"{ms_from_ns(row.median_ns):.1f}" for row in rows)]
-    yield ["  at most", "", *(_bound(row) for row in rows)]
-    yield ["MB read by a pass", "", *(f"{row.bytes_per_pass / 1e6:.0f}" for row in rows)]
-    yield ["MB of the worker", "", *(f"{row.resident_bytes / 1e6:.0f}" for row in rows)]
-    yield ["tokens of the prefix", "", *(str(row.prefix_tokens) for row in rows)]
-    beliefs = [row.reliability for row in rows]
-    yield ["stated confidence off by, %", "", *("" if one is None else f"{one.gap * 100:.0f}" for one in beliefs)]
-
-
-def _by_tag(rows: Sequence[Row], *, brief: bool) -> Iterator[list[str]]:
-    for at, tag in enumerate(rows[0].tags):
-        yield [f"tag {tag.tag}", str(tag.exact.n), *(_percent(row.tags[at].exact, brief=brief) for row in rows)]
-
-
-def _bound(row: Row) -> str:
-    return "" if row.bound is None else f"[dim]p{row.bound.percentile * 100:g}[/] {ms_from_ns(row.bound.bound_ns):.0f}"
-
-
-def _percent(share: Share, *, brief: bool) -> str:
-    low, high = share.interval
-    interval = "" if brief else f" [dim]{low * 100:.0f}–{high * 100:.0f}[/]"
-    return f"{share.value * 100:.1f}{interval}"

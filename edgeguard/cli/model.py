@@ -186,7 +186,7 @@ def _print_tables(summary: ModelSummary) -> None:
             kind.purpose, kind.precision, str(kind.tensors), f"{kind.parameters:,}", scaled(kind.stored_bytes, "B")
         )
     console = Console()
-    console.print(f"[bold]{summary.name}[/bold]  {summary.folder}")
+    console.print_headed(summary.name, str(summary.folder), style="bold")
     console.print(facts)
     console.print()
     console.print(kinds)

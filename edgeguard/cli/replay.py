@@ -161,7 +161,7 @@ def _show_replay(outcome: Replay) -> None:
     console = Console()
     _show_tally(console, outcome.tally)
     if outcome.identical:
-        console.print("[green]identical[/]  every step came out as it was recorded")
+        console.print_headed("identical", "every step came out as it was recorded", style="green")
         return
     table = Table(title="what differs", title_justify="left", box=None)
     table.add_column("step", justify="right")
@@ -172,7 +172,8 @@ def _show_replay(outcome: Replay) -> None:
         table.add_row(str(one.number), _seconds(one.at_ns), *map(Text, (one.place, one.then, one.now)))
     console.print(table)
     n_differences = len(outcome.differences)
-    console.print(f"[red]not identical[/]  {counted(n_differences, 'difference')}{_more(n_differences)}")
+    found = f"{counted(n_differences, 'difference')}{_more(n_differences)}"
+    console.print_headed("not identical", found, style="red")
 
 
 def _show_opinion(opinion: SecondOpinion, config: Path) -> None:
@@ -185,7 +186,7 @@ def _show_opinion(opinion: SecondOpinion, config: Path) -> None:
     moved = f", {opinion.moved} of them on the way to another set-point" if opinion.moved else ""
     console.print(f"decided alike: {opinion.agreed}{moved}")
     if not opinion.divergences:
-        console.print("[green]identical[/]  the other configuration would have decided nothing otherwise")
+        console.print_headed("identical", "the other configuration would have decided nothing otherwise", style="green")
         return
     table = Table(title=f"decided otherwise with {config}", title_justify="left", box=None)
     table.add_column("after", justify="right")
@@ -196,7 +197,8 @@ def _show_opinion(opinion: SecondOpinion, config: Path) -> None:
     for row in rows[:SHOWN]:
         table.add_row(*row)
     console.print(table)
-    console.print(f"[yellow]different[/]  {counted(len(opinion.divergences), 'decision')}{_more(len(rows))}")
+    found = f"{counted(len(opinion.divergences), 'decision')}{_more(len(rows))}"
+    console.print_headed("different", found, style="yellow")
 
 
 def _row_key(one: Divergence) -> tuple[str, str, bool]:
@@ -217,7 +219,7 @@ def _show_tally(console: Console, tally: Tally) -> None:
         f"{tally.steps:,} steps and {tally.decisions:,} decisions in {tally.duration_ns / NS_PER_S:,.1f} s{starts}"
     )
     for flaw in tally.flaws:
-        console.print(str(flaw), style="yellow", markup=False)
+        console.print(str(flaw), style="yellow")
     if tally.skipped:
         console.print(f"{tally.skipped} steps could not be replayed: they follow a flaw", style="yellow")
 

@@ -213,7 +213,7 @@ def _show(report: Report, arguments: argparse.Namespace) -> None:
         console.print(_table(title, rows))
     file = arguments.profile
     judged = "" if arguments.config is None else f" --config {arguments.config}"
-    console.print(f"\nthe page: edgeguard report {file}{judged} -o {file.stem}.html", markup=False)
+    console.print(f"\nthe page: edgeguard report {file}{judged} -o {file.stem}.html")
 
 
 def _table(title: str, rows: Any) -> Table:

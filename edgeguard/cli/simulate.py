@@ -123,7 +123,8 @@ def _run_several(scenarios: Sequence[Scenario], *, as_json: bool) -> int:
     if as_json:
         print(json.dumps([outcome.document() for outcome in outcomes], indent=2))
     elif good == len(outcomes):
-        console.print(f"\n[green]as expected[/]  all {good} scenarios")
+        console.print()
+        console.print_headed("as expected", f"all {good} scenarios", style="green")
     else:
         console.print(f"\nnot as expected  {len(outcomes) - good} of {len(outcomes)} scenarios", style="red")
     return 0 if good == len(outcomes) else 1
@@ -155,13 +156,15 @@ def _recorded(scenario: Scenario, file: Path) -> Timeline:
 
 
 def _show(outcome: Outcome, *, took_ns: int) -> None:
+    from rich.text import Text
+
     from edgeguard.cli.console import Console
 
     scenario, timeline = outcome.scenario, outcome.timeline
     console = Console()
     run = f"{timeline.duration_ns / NS_PER_S:g} s of events in {ms_from_ns(took_ns):.0f} ms, {timeline.steps} steps"
-    console.print(f"[bold]{scenario.name}[/]  [dim]{run}[/]")
-    console.print(scenario.about, style="italic", markup=False, width=min(console.width, _WIDEST))
+    console.print(Text.assemble((scenario.name, "bold"), "  ", (run, "dim")))
+    console.print(scenario.about, style="italic", width=min(console.width, _WIDEST))
     console.print()
     _show_chart(console, scenario, timeline)
     console.print()
@@ -197,9 +200,9 @@ def _show_judgements(console: Console, outcome: Outcome) -> None:
     if not outcome.expectations:
         console.print("nothing was expected of it", style="dim")
     elif outcome.good:
-        console.print(f"[green]as expected[/]  all {len(outcome.expectations)} expectations are met")
+        console.print_headed("as expected", f"all {len(outcome.expectations)} expectations are met", style="green")
     for complaint in outcome.complaints:
-        console.print(complaint, style="red", markup=False)
+        console.print(complaint, style="red")
 
 
 def _show_row(console: Console, outcome: Outcome, *, width: int) -> None:
@@ -211,4 +214,4 @@ def _show_row(console: Console, outcome: Outcome, *, width: int) -> None:
     name = f"{outcome.scenario.name:<{width}}"
     console.print(f"{name} {row} {counters.trips:>6}  {met}", style="" if outcome.good else "red")
     for complaint in outcome.complaints:
-        console.print(f"  {complaint}", style="red", markup=False)
+        console.print(f"  {complaint}", style="red")

@@ -57,8 +57,10 @@ class BlackBox:
         """Steps until ``done`` says so."""
 
         def look() -> bool:
+            if done():  # before another step, which nobody can have kept yet
+                return True
             self.note()
-            return done()
+            return False
 
         wait_for(look, "what is noted for", stands=lambda: self.recorder.standing, pause_s=pause_s)
 

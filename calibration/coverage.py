@@ -26,7 +26,6 @@ from pathlib import Path
 
 from edgeguard.bench.calibration.coverage import TURN, Coverage, check_bounds, write_coverage
 from edgeguard.bench.calibration.effort import BUSY_LIMIT, QUICK
-from edgeguard.bench.calibration.eye import BoardEye
 from edgeguard.bench.calibration.journal import Journal, Measured, Progressed
 from edgeguard.bench.calibration.pricing import price_models
 from edgeguard.bench.calibration.profile_store import write_profile
@@ -35,7 +34,7 @@ from edgeguard.bench.calibration.sampling import BLOCK_RELEASES
 from edgeguard.bench.calibration.scoring import price_requests
 from edgeguard.bench.calibration.summary import provisional_profile
 from edgeguard.bench.subject import model_subject
-from edgeguard.board import FixedKernel, Thermometer, find_board, read_fingerprint
+from edgeguard.board import read_fingerprint
 from edgeguard.budget.cost import median
 from edgeguard.cli.calibrate import kept_when_ended
 from edgeguard.cli.main import INTERRUPTED
@@ -93,17 +92,7 @@ def measure(arguments: argparse.Namespace) -> Coverage:
         done = journal.resume(what) if arguments.resume else Progressed()
         if not arguments.resume:
             journal.begin(what)
-        clock = SystemClock()
-        rig = Rig(
-            config=config,
-            clock=clock,
-            effort=QUICK,
-            subject=subject,
-            kernel=FixedKernel(clock=clock),
-            eye=BoardEye(Thermometer(find_board(), clock=clock)),
-            running=None,
-            progress=progress,
-        )
+        rig = Rig.alone(config, subject=subject, effort=QUICK, clock=SystemClock(), progress=progress)
         with kept_when_ended(journal.file):
             return course(rig, requests=2 * TURN * arguments.turns, journal=journal, done=done)
 

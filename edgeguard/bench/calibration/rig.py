@@ -14,13 +14,13 @@ from pathlib import Path
 
 from edgeguard.bench.calibration.beside import Beside
 from edgeguard.bench.calibration.effort import SCENE, Effort
-from edgeguard.bench.calibration.eye import Eye
+from edgeguard.bench.calibration.eye import BoardEye, Eye
 from edgeguard.bench.calibration.sampling import Block, Sampler
 from edgeguard.bench.calibration.soak import Soaker
 from edgeguard.bench.observations import draw_fields
 from edgeguard.bench.subject import Subject
 from edgeguard.bench.worker_client import WorkerClient
-from edgeguard.board import FixedKernel
+from edgeguard.board import FixedKernel, Thermometer, find_board
 from edgeguard.clock import Clock
 from edgeguard.config import Config
 from edgeguard.model.progress import Progress
@@ -40,6 +40,21 @@ class Rig:
     progress: Progress
     begun_ns: int = 0
     workers: int = 0
+
+    @classmethod
+    def alone(cls, config: Config, *, subject: Subject, effort: Effort, clock: Clock, progress: Progress) -> Rig:
+        """On this board, with nothing of the robot's beside it; the samples count from now."""
+        return cls(
+            config=config,
+            clock=clock,
+            effort=effort,
+            subject=subject,
+            kernel=FixedKernel(clock=clock),
+            eye=BoardEye(Thermometer(find_board(), clock=clock)),
+            running=None,
+            progress=progress,
+            begun_ns=clock.now_ns(),
+        )
 
     @contextmanager
     def worker(self, prices: Path) -> Iterator[Sampler]:

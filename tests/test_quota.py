@@ -279,8 +279,9 @@ def test_a_quota_disarms_the_model_delays_no_frame_and_only_a_proof_arms_it_agai
     assert still_m == pytest.approx(stands.travel["linear"], abs=0.05), "so much it may have gone since it was armed"
     shadows = [one for one in proof if one.decision.source is Source.SAFE]
     assert shadows[: len(proof) - 1] == proof[:-1], "only the last may be a decision behind the arming"
-    in_a_row = list(itertools.takewhile(lambda one: took_ns(one) <= disarming_ns(one, board), reversed(shadows)))
-    assert len(in_a_row) >= REPROOF
+    doubted = [one for one in shadows if Cause.DRIFT_ALARM in one.decision.causes]
+    in_a_row = list(itertools.takewhile(lambda one: took_ns(one) <= disarming_ns(one, board), reversed(doubted)))
+    assert len(in_a_row) >= REPROOF - 1, "the last of the proof ends the alarm; a late one behind it, only arming"
     assert Source.MODEL in sources(again)
     assert at_last_m > still_m
     assert (last.worker_pid, last.counters["worker_starts"]) == (worker, 1), "slow, not gone"

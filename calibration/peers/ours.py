@@ -7,16 +7,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from edgeguard import __version__
+from edgeguard.bench.asking import PATIENCE_NS, ask
 from edgeguard.bench.worker_client import WorkerClient
 from edgeguard.clock import NS_PER_MS, NS_PER_S
 from edgeguard.config import Config
 from edgeguard.model.progress import silent
 from edgeguard.runtime.worker_command import worker_argv
-from edgeguard.types import Finish, Observation, Request, Value
+from edgeguard.types import Value
 from peers.system import CLOCK, System, Timed, Weights
 from peers.task import Question, Task
-
-LIMIT_NS = 30 * NS_PER_S
 
 
 class Edgeguard(System):
@@ -33,7 +32,7 @@ class Edgeguard(System):
         ready = self._client.wait_ready(progress=silent)
         self.start_s = (CLOCK.now_ns() - began_ns) / NS_PER_S
         self.pid = self._client.worker_pid
-        self._task, self._asked = task, 0
+        self._task = task
         identity = ready.identity
         self.settings = (
             f"edgeguard {__version__}, onnxruntime {identity['onnxruntime']} on {identity['provider']}: drafts "
@@ -49,31 +48,22 @@ class Edgeguard(System):
 
     def pass_ms(self, size: int) -> float:
         """One pass of so many tokens behind the prefix, now."""
-        (row,) = self._client.sweep(sizes=[size], repeats=1, limit_ns=LIMIT_NS)
+        (row,) = self._client.sweep(sizes=[size], repeats=1, limit_ns=PATIENCE_NS)
         return row.elapsed_ns[0] / NS_PER_MS
 
     def close(self) -> None:
         self._client.close()
 
     def _ask(self, fields: Mapping[str, Value], *, may_draft: bool) -> Timed:
-        self._asked += 1
         began_ns = CLOCK.now_ns()
-        request = Request(
-            request_id=self._asked,
-            epoch=0,
-            observation=Observation(fields=fields, captured_ns=began_ns),
-            answer_by_ns=began_ns + LIMIT_NS,
-        )
-        reply = self._client.ask(request, admit=False, limit_ns=LIMIT_NS, may_draft=may_draft)
-        answer = reply.answer
-        if answer.finish is not Finish.COMPLETE or answer.values is None:
-            raise SystemExit(f"edgeguard ended a request as {answer.finish.value}: {answer.detail}")
+        asked = ask(self._client, fields, clock=CLOCK, captured_ns=began_ns, may_draft=may_draft)
+        answer = asked.answer
         first_ns = answer.started_ns - began_ns + answer.tokenise_ns + answer.passes[0].elapsed_ns
         return Timed(
-            elapsed_ns=reply.received_ns - began_ns,
+            elapsed_ns=asked.elapsed_ns,
             first_ns=first_ns,
             values=answer.values,
-            tokens=self._task.tokens_of(answer.values),
+            tokens=self._task.tokens_of(answer.values or {}),
             passes=tuple(one.k for one in answer.passes),
             kept_tokens=answer.kept_tokens,
         )

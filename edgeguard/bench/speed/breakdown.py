@@ -11,9 +11,9 @@ Of its passes it is also said whether one of some size is dearer than it need be
 weights take; and of the worker, which has answered by then, how much memory it has.
 
 The *floor* is one measured pass of the observation and the whole draft: what an unchanged command costs if everything
-else is free. A worker of its own runs it half a period behind every request, as many tokens as that request's first
-pass had, so that both see the same machine, and both have rested for a period; and once more at once, which says what
-the rest costs: caches that others have filled since, a clock that has gone down. Milliseconds. Raises what starting a
+else is free. A worker of its own runs it half a period behind every request, as many tokens as that request ran and
+kept, so that both see the same machine, and both have rested for a period; and once more at once, which says what the
+rest costs: caches that others have filled since, a clock that has gone down. Milliseconds. Raises what starting a
 worker raises.
 """
 
